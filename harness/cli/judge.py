@@ -159,7 +159,7 @@ def _stored_folder(place: "HadoopPath", places: list[str]) -> "ResultFolder[Hado
     for text in places:
         evidence = display_path(text if is_uri(text) else str(Path(text).resolve())).rstrip("/")
         if f"{display_path(str(place))}/".startswith(f"{evidence}/"):
-            raise ScenarioError(f"{place} lies in {text}, which holds evidence: use another --into")
+            raise ScenarioError(f"{place} is in {text}, which holds evidence: use another --into")
     return folder
 
 

@@ -61,7 +61,7 @@ class PortReservations:
             ValueError: more than `MOST_PORTS`.
         """
         if not 0 <= count <= MOST_PORTS:
-            raise ValueError(f"{count} ports are asked for; a cluster may have {MOST_PORTS}")
+            raise ValueError(f"{count} ports are requested; a cluster may have {MOST_PORTS}")
         low, high = ephemeral_range()
         candidates = [port for port in range(LOWEST_PORT, HIGHEST_PORT + 1) if not low <= port <= high]
         random.shuffle(candidates)

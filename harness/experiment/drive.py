@@ -109,7 +109,7 @@ async def drive(
         except DeadlineError as error:
             await look_at_the_start(error)
             return
-        progress.message("steady state: every partition has its leader and full ISR, every client moves on")
+        progress.message("steady state: every partition has its leader and full ISR, every client makes progress")
         watch = await _disturb(drive_context, scenario, plan, roles, progress, notes)
         try:
             await steady(scenario.recovery_timeout_s)

@@ -12,8 +12,8 @@ from harness.analysis.tables.schemas import TABLES
 
 SHOWN_PARTITIONS = 5
 WITHOUT_ENDS = (
-    "no line asks for the end of a partition (kind `end_offset`): records missing from the end of a log look like "
-    "records that were not read yet"
+    "no line requests the end of a partition (kind `end_offset`): records that are missing at the end of a log look "
+    "like records that were not read yet"
 )
 
 
@@ -35,9 +35,9 @@ def ends_in_words(spark: SparkSession, folder: AnyResultFolder) -> list[str]:
         return [WITHOUT_ENDS] if rows else []
     never = sorted(row.place for row in rows if row.never)
     early = sorted(row.place for row in rows if not row.never)
-    sentences = [f"no line asks for the end of {_listed(never)} (kind `end_offset`)"] if never else []
+    sentences = [f"no line requests the end of {_listed(never)} (kind `end_offset`)"] if never else []
     if early:
-        sentences.append(f"the end of {_listed(early)} was asked for before the last record was acknowledged there")
+        sentences.append(f"the end of {_listed(early)} was requested before the last record was acknowledged there")
     return [
         f"{each}: records missing from the end of the log look like records that were not read yet"
         for each in sentences

@@ -195,7 +195,7 @@ _OF_OPERATIONS: Mapping[OpKind, tuple[str, tuple[str, ...]]] = {
         "A member gives a partition back, which it had read to `offset`.",
         ("group", "topic", "partition"),
     ),
-    OpKind.LOST: ("A member learns that its group went on without it.", ("group", "topic", "partition")),
+    OpKind.LOST: ("A member learns that its group continued without it.", ("group", "topic", "partition")),
     OpKind.LEAVE: ("A member closes.", ("group",)),
     OpKind.INIT_TRANSACTIONS: (
         "A producer becomes the present one of its transactional id; earlier ones are fenced.",
@@ -266,7 +266,7 @@ def _replicas() -> Format:
     return Format(
         kind="replicas",
         option="--replicas",
-        about="What every replica's log held in the end: a line for the replica, and one for each of its records.",
+        about="What every replica's log held at the end: a line for the replica, and one for each of its records.",
         tells="type",
         lines=tuple(
             LineKind(name=name, about=_about(cls), fields=_choosing(_fields(cls), "type", tuple(classes)))

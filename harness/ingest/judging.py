@@ -155,7 +155,7 @@ def report(folder: AnyResultFolder, result: HistoryResult, command: Sequence[str
         answer=result.verdict.name,
         cards=[
             (
-                "Did the system hold?",
+                "Were the promises kept?",
                 result.verdict.name,
                 mood_of(result.verdict),
                 f"broken: {', '.join(failed)}" if failed else "",

@@ -29,6 +29,6 @@ def result_folder(path: Path, places: Iterable[str]) -> RunFolder:
         with suppress(EvidenceError):  # the evidence is elsewhere
             evidence = local_path(text).resolve()
             if evidence.is_dir() and folder.root.is_relative_to(evidence):
-                raise ScenarioError(f"{path} lies in {text}, which holds evidence: use another --into")
+                raise ScenarioError(f"{path} is in {text}, which holds evidence: use another --into")
     make_parent(folder.verdict)
     return folder

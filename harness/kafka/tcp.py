@@ -131,7 +131,7 @@ def _of_tls(error: ssl.SSLError) -> str:
         settings = "ssl.truststore.location, ssl.ca.location and ssl.endpoint.identification.algorithm decide"
         return f"its certificate is not accepted ({error.verify_message}); {settings}"
     if any(reason in str(error.reason) for reason in _WANTS_CERTIFICATE):
-        return "it asks for a client certificate that it trusts: ssl.keystore.location, or ssl.certificate.location"
+        return "it requires a client certificate that it trusts: ssl.keystore.location, or ssl.certificate.location"
     return f"TLS failed: {error.reason or error}"
 
 

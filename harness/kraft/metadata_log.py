@@ -88,7 +88,7 @@ def read_quorum_log(data_dirs: Sequence[Path], rectified_ms: RectifiedMs = lambd
         known = longest.entries[: max(committed - longest.start, 0)]
         changes += image.apply(list(_rectified(known, rectified_ms)))
     except KeyError as error:
-        raise EvidenceError(f"the metadata log names what it never created: {error}") from error
+        raise EvidenceError(f"the metadata log refers to something that it never created: {error}") from error
     return QuorumLog(changes=changes, damage=damage, begins=longest.start)
 
 

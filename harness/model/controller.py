@@ -60,7 +60,7 @@ ACTS_IN_SESSION = Rule(
 )
 STOPS_WHEN_MOVED = Rule(
     id="controller.stops-when-moved",
-    sentence="A controller whose write was fenced by a newer one writes nothing before it resigns.",
+    sentence="A controller whose write was fenced writes nothing more until it resigns.",
     source="KAFKA-6082, ControllerMovedException",
 )
 OBEYS_NEWER = Rule(

@@ -176,18 +176,20 @@ ACKNOWLEDGED = Rule(
 )
 ENDS_WITH_LEAD = Rule(
     id="replica.ends-with-lead",
-    sentence="A request that waits for all replicas ends when the lead is lost: a follower tells neither success nor "
-    "that time is over.",
+    sentence=(
+        "A request that waits for all replicas ends when the lead is lost: a follower answers no success and no "
+        "time-out."
+    ),
     source="DelayedProduce.tryComplete, ReplicaManager.completeDelayedFetchOrProduceRequests",
 )
 LISTS_OWN = Rule(
     id="replica.lists-own",
-    sentence="ListOffsets tells a consumer the start of the log, its high watermark, or a committed record of it.",
+    sentence="ListOffsets gives a consumer the log start, the high watermark, or the offset of a committed record.",
     source="Partition.fetchOffsetForTimestamp",
 )
 LISTS_CAUGHT_UP = Rule(
     id="replica.lists-caught-up",
-    sentence="A leader tells the latest offset only once its high watermark has reached the start of its epoch.",
+    sentence="A leader gives the latest offset only once its high watermark has reached the start of its epoch.",
     source="KIP-207, Partition.fetchOffsetForTimestamp",
 )
 VERDICT = Rule(

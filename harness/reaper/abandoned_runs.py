@@ -76,7 +76,7 @@ def liveness_of(folder: RunFolder, *, patience_s: float = PATIENCE_S, remember: 
     if not alive and _unfinishable(log):
         return Liveness(state=State.ABANDONED, reason=reason)
     if alive and last.phase is Phase.START and last.over:
-        return Liveness(state=State.ACTIVE, reason="its cluster waits for the load, and ends by itself in the end")
+        return Liveness(state=State.ACTIVE, reason="its cluster waits for the load, and then ends by itself")
     unattended_s = _unattended_s(folder, remember=remember)
     if unattended_s < patience_s:
         seen = f"idle for {unattended_s:.0f} s; its scheduler has {patience_s:g} s to continue it"

@@ -184,7 +184,7 @@ def cards(result: RunResult) -> list[tuple[str, str, str, str]]:
             fault_reason,
         ),
         (
-            "Did the system hold?",
+            "Did the cluster keep its promises?",
             verdicts.system.name,
             {SystemVerdict.PASS: "good", SystemVerdict.FAIL: "bad", SystemVerdict.UNKNOWN: "open"}[verdicts.system],
             system_reason,

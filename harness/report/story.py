@@ -269,7 +269,7 @@ class _Partition:
             held.setdefault(what, []).append(row["broker"])
         for what, brokers in held.items():
             text = (
-                f"in the end {', '.join(map(broker, sorted(brokers)))} {'has' if len(brokers) == 1 else 'have'} {what}"
+                f"at the end {', '.join(map(broker, sorted(brokers)))} {'has' if len(brokers) == 1 else 'have'} {what}"
             )
             at = f"{text} at offset {offset}"
             yield Moment(at_ns=self._evidence.last_ns, lane=broker(min(brokers)), text=at, matters=True)

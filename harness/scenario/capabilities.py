@@ -35,7 +35,7 @@ def require_capabilities(scenario: Scenario) -> None:
     _require_roles(scenario)
     if LOG_DIRS in scenario.cluster.properties and _carries_out_runs(scenario.driver):
         raise Refused(
-            f"the driver {scenario.driver} gives every broker one data directory, and {LOG_DIRS} asks for several;"
+            f"the driver {scenario.driver} gives every broker one data directory, and {LOG_DIRS} names several;"
             f" drivers that can: {_able_with_real_brokers(required_capabilities(scenario))}"
         )
 

@@ -148,7 +148,7 @@ class ExternalSpec(Strict):
         ),
     ] = Field(default_factory=dict)
     release: Annotated[
-        str, Field(pattern=r"^(\d+(\.\d+)+)?$", description="Release of Apache Kafka, by whose wording logs are read")
+        str, Field(pattern=r"^(\d+(\.\d+)+)?$", description="Release of Apache Kafka, whose log format is expected")
     ] = ""
     brokers: Annotated[
         list[ExternalBroker], Field(min_length=1, max_length=32, description="All brokers of the cluster")

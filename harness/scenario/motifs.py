@@ -39,7 +39,7 @@ class Motif:
 
 MOTIFS: Mapping[str, Motif] = {
     "stop-start-kill": Motif(
-        about="a clean stop, a start, and a kill before anything is written down anew",
+        about="a clean stop, a start, and a kill before anything is checkpointed again",
         steps=(
             MotifStep(kind="controlled-shutdown"),
             MotifStep(kind="kill", delay_s=0.1, duration_s=1, after="broker-started", offset_s=0.05),
@@ -53,7 +53,7 @@ MOTIFS: Mapping[str, Motif] = {
         ),
     ),
     "expire-stop": Motif(
-        about="a session that expires, and a controlled shutdown while the broker registers anew",
+        about="a session that expires, and a controlled shutdown while the broker registers again",
         steps=(
             MotifStep(kind="expire-session"),
             MotifStep(kind="controlled-shutdown", delay_s=0.3, parameters={"hands_over": False}),

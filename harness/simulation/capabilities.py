@@ -317,10 +317,12 @@ class ZookeeperCapabilities(NetworkPowers, _Expiring):
             and not self._interference.holds(frozen(number))
         ]
         if len(others) <= len(self._numbers) // 2:
-            raise ClusterError("in virtual time servers that stand still take no quorum away: only kill-zookeeper does")
+            raise ClusterError(
+                "in virtual time paused ZooKeeper servers leave the quorum intact; to end it, use kill-zookeeper"
+            )
 
 
-NOT_BOTH = "in virtual time no server of ZooKeeper stands still while one is cut off from the others"
+NOT_BOTH = "in virtual time ZooKeeper servers cannot be paused while one is cut off from the others"
 
 
 def frozen(server_id: int) -> str:

@@ -89,7 +89,7 @@ class SimulatedRuns:
 
         disks = disks_in(self._folder)
         if not disks.is_dir():
-            raise ClusterError("a simulation leaves its evidence when it has come to its end, and this one did not")
+            raise ClusterError("a simulation leaves its evidence when it ends, and this one did not end")
         broker_ids = sorted(int(path.name) for path in disks.iterdir())
         return self._status(tuple(map(self._broker, broker_ids)))
 

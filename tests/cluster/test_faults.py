@@ -180,7 +180,7 @@ OVER_LINKS = [
 @pytest.mark.parametrize(
     ("name", "target", "parameters", "detail"),
     [
-        pytest.param("bounce", "0,2", {}, "broker 0 is registered anew", id="two brokers bounce"),
+        pytest.param("bounce", "0,2", {}, "broker 0 is registered again", id="two brokers bounce"),
         pytest.param("kill", "0,1,2", {}, "process gone", id="all brokers are killed at once"),
         pytest.param(
             "expire-session", "controller", {"times": 2}, "is controller in epoch", id="two expiries in a row"

@@ -101,17 +101,17 @@ CONFIRMED, MISMATCH, INCONCLUSIVE = FaultVerdict.CONFIRMED, FaultVerdict.MISMATC
         pytest.param(
             "lose-zookeeper-reply", {}, "broker 1 got no answer to create /brokers/ids/1", id="a reply that is lost"
         ),
-        pytest.param("bounce", {}, "broker 1 is registered anew, czxid 200", id="a bounce"),
+        pytest.param("bounce", {}, "broker 1 is registered again, czxid 200", id="a bounce"),
         pytest.param(
             "custom", {"fault": "slow"}, "the command that confirms slow succeeds", id="a fault of the owner's"
         ),
         pytest.param(
-            "rolling-restart", {}, "broker 1 stopped cleanly, registered anew with czxid 200", id="a rolling restart"
+            "rolling-restart", {}, "broker 1 stopped cleanly, registered again with czxid 200", id="a rolling restart"
         ),
         pytest.param(
             "rolling-restart",
             {"hard": True},
-            "broker 1 ended without a word, registered anew with czxid 200",
+            "broker 1 ended without a word, registered again with czxid 200",
             id="a hard rolling restart",
         ),
         pytest.param(
@@ -144,7 +144,7 @@ async def test_a_fault_is_confirmed_by_its_effect(
 async def test_a_bounce_by_a_command_is_confirmed_by_another_registration(cluster: FakeCluster) -> None:
     cluster.by_command = True
     injection, effect = await injected(cluster, "bounce", 1)
-    assert (effect.verdict, effect.detail) == (CONFIRMED, "broker 1 is registered anew, czxid 200")
+    assert (effect.verdict, effect.detail) == (CONFIRMED, "broker 1 is registered again, czxid 200")
     await heal(cluster, injection)
     assert cluster.calls == ["bounce_broker 1"], "nothing is killed or started otherwise"
 

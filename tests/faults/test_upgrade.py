@@ -36,8 +36,8 @@ async def test_brokers_are_upgraded_one_by_one_and_stay_what_they_are(kafka: Fak
     assert effect == Effect(
         verdict=CONFIRMED,
         detail=(
-            "broker 2 was kafka:3.3.2, stopped cleanly, and says that it is 3.9.1; registered anew with czxid 200, it"
-            " is in its ISRs; broker 1 was kafka:3.3.2, stopped cleanly, and says that it is 3.9.1; registered anew"
+            "broker 2 was kafka:3.3.2, stopped cleanly, and says that it is 3.9.1; registered again with czxid 200, it"
+            " is in its ISRs; broker 1 was kafka:3.3.2, stopped cleanly, and says that it is 3.9.1; registered again"
             " with czxid 201, it is in its ISRs"
         ),
     )

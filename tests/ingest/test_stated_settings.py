@@ -86,7 +86,7 @@ def test_partitions_without_an_end_or_with_an_early_one_are_remarked_on(spark: S
     told = "records missing from the end of the log look like records that were not read yet"
     assert [remark.text for remark in judged(spark, tmp_path, lines).remarks] == [
         f"no line asks for the end of orders-2 (kind `end_offset`): {told}",
-        f"the end of orders-1 was asked for before the last record was acknowledged there: {told}",
+        f"the end of orders-1 was requested before the last record was acknowledged there: {told}",
     ]
 
 

@@ -109,8 +109,8 @@ def test_what_matters_is_told_in_order(lost: RunFolder) -> None:
         "broker 3 leads in epoch 2, its log ends at 7",
         "broker 2 cuts its log from 8 to 7 (epoch, epoch 2)",
         "the high watermark of broker 2 falls behind offset 7: 8 to 7",
-        "in the end broker 1, broker 2 have nothing at offset 7",
-        "in the end broker 3 has w of epoch 2 at offset 7",
+        "at the end broker 1, broker 2 have nothing at offset 7",
+        "at the end broker 3 has w of epoch 2 at offset 7",
     ]
 
 
@@ -135,7 +135,7 @@ def test_lanes_show_who_and_under_which_fault(lost: RunFolder) -> None:
     assert shown.lanes == ["clients", "controller", "ZooKeeper", "broker 1", "broker 2", "broker 3"]
     claim = next(moment for moment in shown.moments if moment.text.startswith("broker 3 leads in epoch 2"))
     assert shown.cells(claim) == ["", "", "", "", "fault", "here"]
-    healed = next(moment for moment in shown.moments if moment.text.startswith("in the end broker 3"))
+    healed = next(moment for moment in shown.moments if moment.text.startswith("at the end broker 3"))
     assert "fault" not in " ".join(shown.cells(healed)), "it was healed before"
 
 

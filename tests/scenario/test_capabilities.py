@@ -154,7 +154,7 @@ def test_several_data_directories_are_refused_where_brokers_have_one(monkeypatch
     requested = scenario("kill")
     several = requested.cluster.model_copy(update={"properties": {"log.dirs": "disk1,disk2"}})
     monkeypatch.setattr(registry, "drivers", lambda: ["simulated"])
-    with pytest.raises(Refused, match=r"one data directory, and log.dirs asks for several; drivers that can: none"):
+    with pytest.raises(Refused, match=r"one data directory, and log.dirs names several; drivers that can: none"):
         capabilities.require_capabilities(requested.model_copy(update={"driver": "simulated", "cluster": several}))
 
 

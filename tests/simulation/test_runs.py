@@ -246,7 +246,7 @@ def test_a_signal_ends_a_simulation_at_once(number: signal.Signals, tmp_path: Pa
         phases.collect(folder, progress=SILENT)
     result = phases.stop(folder, progress=SILENT)
     assert result.verdicts.system is UNKNOWN
-    assert any("leaves its evidence when it has come to its end" in remark.text for remark in result.remarks)
+    assert any("leaves its evidence when it ends" in remark.text for remark in result.remarks)
 
 
 def test_a_run_whose_simulation_was_killed_is_closed_as_unknown(tmp_path: Path) -> None:

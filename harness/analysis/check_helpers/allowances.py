@@ -6,7 +6,7 @@ from harness.contracts.checks import Allowance
 
 WEAK_ACKS = Allowance(reason="without acks=all nothing is promised after the leader fails", acks=frozenset({0, 1}))
 UNCLEAN_ELECTION = Allowance(
-    reason="an unclean election gives up what the new leader does not have", unclean_election=True
+    reason="an unclean election loses what the new leader does not have", unclean_election=True
 )
 POWER_LOSS = Allowance(reason="a power loss takes what was not flushed to disk, damage what is there", power_loss=True)
 LOSSES = (UNCLEAN_ELECTION, POWER_LOSS)

@@ -117,7 +117,7 @@ def require_same_files(spark: SparkSession, folder: Path) -> None:
     if not seen:
         raise EvidenceError(
             f"the engine does not see {folder} as this machine does: "
-            "runs, and TMPDIR, must lie in storage that both share, at the same path"
+            "runs and TMPDIR must be in storage that both share, at the same path"
         )
 
 

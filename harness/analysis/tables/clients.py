@@ -23,11 +23,11 @@ POLL_STEPS = CLIENT_TABLES.declare(
 
 SEND_REVERSALS = CLIENT_TABLES.declare(
     "send_reversals",
-    "one acknowledged record that lies before one that its process had sent to the partition earlier",
+    "one acknowledged record with a lower offset than one that its process had sent to the partition earlier",
     _PROCESS,
     *NAMED,
     Column("acks", "int", "0, 1 or -1 for all"),
-    Column("earlier_index", "bigint", "number of the earlier send that lies furthest ahead"),
+    Column("earlier_index", "bigint", "number of the earlier send with the highest offset"),
     Column("earlier_offset", "bigint", "its offset"),
     Column("earlier_complete_ns", "bigint", "when it was acknowledged"),
     Column("earlier_leader_epoch", "int", "in which leader epoch that was; null when no broker's log says so"),

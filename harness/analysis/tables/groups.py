@@ -16,7 +16,7 @@ _PROCESS = Column("process", "string", "client process")
 
 GROUP_STATES = GROUP_TABLES.declare(
     "group_states",
-    "one state of a group, as its coordinator came to it or read it from the log",
+    "one state of a group that its coordinator reached or read from the log",
     *LINE,
     _GROUP,
     Column("offsets_partition", "int", "partition of __consumer_offsets that holds the group"),
@@ -35,7 +35,7 @@ GROUP_STATES = GROUP_TABLES.declare(
 GROUP_GENERATIONS = GROUP_TABLES.declare(
     "group_generations",
     "one partition that a member was assigned in a generation; or a member without any, or a generation without any",
-    Column("source", "string", "coordinator (what it stored or loaded) or member (what a client process was told)"),
+    Column("source", "string", "coordinator (what it stored or loaded) or member (what a client process received)"),
     _GROUP,
     _GENERATION,
     _MEMBER,
@@ -111,10 +111,10 @@ OWNERSHIPS = GROUP_TABLES.declare(
     Column("mode", "string", "eager or cooperative"),
     *NAMED,
     Column("index", "bigint", "number of the operation with which it began"),
-    Column("invoke_ns", "bigint", "when it was told"),
+    Column("invoke_ns", "bigint", "when it was received"),
     Column("assigned_ns", "bigint", "when it could read; null when it never could"),
     Column("offset", "bigint", "where it began to read; -1 for the log's start, null if unknown"),
-    Column("until_index", "bigint", "number of the operation with which it ended; null when that was not told"),
+    Column("until_index", "bigint", "number of the operation with which it ended; null when that is not recorded"),
     Column("until_ns", "bigint", "when that began; null likewise"),
-    Column("ended_by", "string", "revoked, lost, leave, or subscribe (after its end); null when that was not told"),
+    Column("ended_by", "string", "revoked, lost, leave, or subscribe (after its end); null when that is not recorded"),
 )

@@ -12,7 +12,7 @@ ELECTIONS = PROTOCOL_TABLES.declare(
     Column("strategy", "string", "initialize, offline, controlled_shutdown, preferred or reassign"),
     Column("trigger", "string", "what made the controller decide"),
     Column("controller_epoch", "int", "its epoch"),
-    Column("profile", "string", "2.5 or 0.8: by the rules of which Kafka; null where the log lacks it"),
+    Column("profile", "string", "Kafka whose rules apply, 2.5 or 0.8; null where the log lacks it"),
     Column("assigned", "array<int>", "assigned replicas in their order; in a reassignment the target ones"),
     Column("online", "array<int>", "brokers that may lead"),
     Column("shutting_down", "array<int>", "brokers about to leave; null where the log lacks it"),
@@ -125,7 +125,7 @@ LEADER_ISRS = PROTOCOL_TABLES.declare(
     Column("advances", "bigint", "how often the high watermark rose with it"),
     Column("incarnation", "string", "life of the broker that raised it highest"),
     Column("seq", "bigint", "line in which it did"),
-    Column("high_watermark", "bigint", "the highest that it came to"),
+    Column("high_watermark", "bigint", "the highest that it reached"),
 )
 
 ISR_PROPOSALS = PROTOCOL_TABLES.declare(
@@ -265,7 +265,7 @@ EPOCH_ANSWERS = PROTOCOL_TABLES.declare(
 
 TOPICS = PROTOCOL_TABLES.declare(
     "topics",
-    "one topic that ever was in ZooKeeper, as it is in the end",
+    "one topic that ever was in ZooKeeper, in its last state",
     TOPIC,
     Column("present", "boolean", "whether its znode is there"),
     Column("zxid", "bigint", "transaction of the last change of its znode"),
@@ -308,7 +308,7 @@ LOG_LOADS = PROTOCOL_TABLES.declare(
     Column("log_end_offset", "bigint", "offset after the last record that it found"),
     Column("recovery_point", "bigint", "checkpoint up to where the log was synced; null where the log lacks it"),
     Column("previous_incarnation", "string", "the broker's life before; null without one"),
-    Column("closed", "boolean", "whether that life came to close its logs; null without one"),
+    Column("closed", "boolean", "whether that life closed its logs; null without one"),
     Column("previous_log_start_offset", "bigint", "first offset by the last line about it in that life; null likewise"),
 )
 

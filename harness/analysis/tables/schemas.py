@@ -87,7 +87,7 @@ PARTITION_STATES = _DECLARED.declare(
     "partition_states",
     "one version of a partition's state znode",
     *NAMED,
-    Column("life", "int", "how often the znode had been created by then; leader epochs begin anew with each"),
+    Column("life", "int", "how often the znode had been created by then; leader epochs begin at 0 with each"),
     Column("zxid", "bigint", "transaction that wrote it; orders all changes"),
     Column("time_ns", "bigint", "when, converted from ZooKeeper's wall clock; null when it cannot be"),
     Column("zk_version", "int", "version of the znode"),

@@ -22,7 +22,7 @@ Ticket = int
 class TimerKind(Enum):
     """What ends when a timer of a group fires."""
 
-    SESSION = "a member has not been heard of"
+    SESSION = "no heartbeat of a member came in time"
     JOIN = "members have had their time to join"
     SYNC = "members have had their time to ask for their assignment"
 

@@ -274,7 +274,7 @@ def _check_sequence(header: BatchHeader, state: ProducerState) -> None:
     if header.base_sequence != expected:
         raise InvalidRecords(
             ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-            f"producer {header.producer_id} must go on with sequence {expected}, not {header.base_sequence}",
+            f"producer {header.producer_id} must continue with sequence {expected}, not {header.base_sequence}",
         )
 
 

@@ -87,7 +87,7 @@ def _of_pkcs12(name: str, path: str, data: bytes, password: str | None) -> tuple
         store = pkcs12.load_pkcs12(data, None if password is None else password.encode())
     except ValueError:
         raise ClusterError(
-            f"{name}: {path} is neither PEM nor a PKCS12 store that {name.rpartition('.')[0]}.password opens"
+            f"{name}: {path} is not PEM, and not a PKCS12 store that {name.rpartition('.')[0]}.password opens"
         ) from None
     certificates = [each for each in (store.cert, *store.additional_certs) if each is not None]
     chain = "".join(each.certificate.public_bytes(Encoding.PEM).decode() for each in certificates)

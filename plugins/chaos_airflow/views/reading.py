@@ -159,7 +159,7 @@ class Runs:
             raise NotThere(f"{name.text} has no {file}")
         content: bytes = self._fs.cat_file(path, start=0, end=MAX_FILE_BYTES + 1)
         if len(content) > MAX_FILE_BYTES:
-            raise TooLarge(f"{file} is larger than {MAX_FILE_BYTES >> 20} MiB; read it where the run lies")
+            raise TooLarge(f"{file} is larger than {MAX_FILE_BYTES >> 20} MiB; read it in the run's folder")
         return content
 
     def beside(self, file: str) -> bytes:

@@ -99,7 +99,7 @@ class Bounce(BrokerFault):
             return mismatch(str(error))
         if not injection.state["by_command"] and (same := await _not_started(context, injection)):
             return mismatch(f"broker {same} was not started again")
-        details = [f"broker {broker} is registered anew, czxid {new[broker].czxid}" for broker in injection.targets]
+        details = [f"broker {broker} is registered again, czxid {new[broker].czxid}" for broker in injection.targets]
         return confirmed("; ".join(details))
 
     async def heal(self, context: FaultContext, injection: Injection) -> None:
@@ -167,7 +167,7 @@ def _in_vain(injection: Injection, seen: dict[int, tuple[BrokerStatus, int | Non
         elif czxid == injection.state["czxids"].get(str(broker)):
             return mismatch(f"broker {broker} runs, and its old session has not ended")
         else:
-            return inconclusive(f"broker {broker} registered anew, czxid {czxid}: its old session had ended before")
+            return inconclusive(f"broker {broker} registered again, czxid {czxid}: its old session had ended before")
     return confirmed("; ".join(details))
 
 

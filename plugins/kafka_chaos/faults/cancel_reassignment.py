@@ -121,7 +121,7 @@ async def _on_its_own(context: FaultContext, injection: Injection) -> None:
     async def left() -> list[str]:
         seen = (await partition_now(context, _partition(injection))).assignment
         wrong = [f"replicas {list(seen)}"] if set(seen) != before else []
-        return wrong + (["a reassignment that is asked for"] if await context.view.reassigning() else [])
+        return wrong + (["a requested reassignment"] if await context.view.reassigning() else [])
 
     await until(
         left,

@@ -64,7 +64,7 @@ class LoseZookeeperReply(BrokerFault):
         noticed = until(
             lambda: _unnoticed(context, injection),
             lambda seen: not seen,
-            what="every broker connected anew and registered",
+            what="every broker reconnected and registered",
             timeout_s=wait_s,
         )
         return await confirmed_once(noticed, "; ".join(writes))

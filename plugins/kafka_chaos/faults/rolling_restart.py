@@ -97,7 +97,7 @@ class RollingRestart(BrokerFault):
         except DeadlineError as error:
             return mismatch(str(error))
         ended = "ended without a word" if hard else "stopped cleanly"
-        details = [f"broker {it} {ended}, registered anew with czxid {new[it].czxid}" for it in injection.targets]
+        details = [f"broker {it} {ended}, registered again with czxid {new[it].czxid}" for it in injection.targets]
         return confirmed("; ".join(details))
 
     async def heal(self, context: FaultContext, injection: Injection) -> None:

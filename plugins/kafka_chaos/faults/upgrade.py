@@ -178,7 +178,7 @@ async def _upgraded(context: FaultContext, injection: Injection, broker: int) ->
     await until(outside, lambda seen: not seen, what=f"broker {broker} in its ISRs", timeout_s=in_time)
     return (
         f"broker {broker} was {state['systems'][str(broker)]}, stopped cleanly, and says that it is {to};"
-        f" registered anew with czxid {registered[broker].czxid}, it is in its ISRs"
+        f" registered again with czxid {registered[broker].czxid}, it is in its ISRs"
     )
 
 

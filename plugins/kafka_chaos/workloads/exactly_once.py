@@ -49,7 +49,7 @@ class Parameters(Strict):
     session_timeout_ms: Annotated[
         int,
         Draw((1000, 3000)),
-        Field(ge=100, le=1_800_000, description="A member that is not heard of for longer is out of its group"),
+        Field(ge=100, le=1_800_000, description="A member without a heartbeat for longer is removed from its group"),
     ] = 6000
     heartbeat_interval_ms: Annotated[int, Field(ge=10, le=600_000, description="Between two heartbeats")] = 300
     max_poll_interval_ms: Annotated[

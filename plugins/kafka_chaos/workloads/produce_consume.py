@@ -68,13 +68,13 @@ class Parameters(Strict):
     ] = 0
     listers: Annotated[
         int,
-        Field(ge=0, le=32, description="Processes that ask for latest, earliest and timed offsets of every partition"),
+        Field(ge=0, le=32, description="Processes that request latest, earliest and timed offsets of every partition"),
     ] = 0
     list_interval_s: Annotated[
         float, Draw((0.05, 0.2, 1.0)), Field(gt=0, le=3600, description="Between two questions of a lister")
     ] = 0.2
     delete_records_of: Annotated[
-        list[str], Field(description="Topics of which listers now and then delete the records before an offset")
+        list[str], Field(description="Topics whose records before an offset are sometimes deleted by listers")
     ] = []
     keys: Annotated[
         int, Size(), Draw((12, 24, 500)), Field(ge=1, le=100_000, description="Number of distinct keys")

@@ -73,7 +73,7 @@ class Parameters(Strict):
     ] = 5.0
     commit_interval_s: Annotated[float, Field(gt=0, le=3600, description="Between two commits of a consumer")] = 0.5
     reread: Annotated[
-        bool, Field(description="In the end read everything once more; for topics whose log may be truncated")
+        bool, Field(description="At the end, read everything once more; for topics whose log may be truncated")
     ] = False
     final_read_timeout_s: Annotated[float, Field(gt=0, le=3600, description="Deadline for reading to the end")] = 30.0
 

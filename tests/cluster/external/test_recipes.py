@@ -135,7 +135,7 @@ async def carried_out(driver: ExternalDriver, kind: str, **parameters: object) -
         pytest.param(
             "bounce",
             {},
-            "broker 1 is registered anew",
+            "broker 1 is registered again",
             ["delete pod my-cluster-dual-1 --grace-period=0 --force --wait=false"],
             id="a pod that is deleted",
         ),

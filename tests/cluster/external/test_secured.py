@@ -123,7 +123,7 @@ async def test_probes_and_clients_are_let_in(kafka: SecuredKafka, name: str) -> 
             "{0} requires SASL_SSL with {1}, and the client settings say SASL_PLAINTEXT with PLAIN",
             id="no TLS",
         ),
-        pytest.param("no certificate", "{0}: it asks for a client certificate that it trusts", id="no certificate"),
+        pytest.param("no certificate", "{0}: it requires a client certificate that it trusts", id="no certificate"),
         pytest.param("another password", "connecting to {0}: it refuses the credentials by", id="another password"),
         pytest.param(
             "another authority", "connecting to {0}: its certificate is not accepted (self-signed", id="authority"

@@ -173,7 +173,7 @@ def test_controllers_and_zookeeper_have_settings_of_their_own() -> None:
                 "ssl.truststore.location": "store.p12",
                 "ssl.truststore.password": "${env:PW}",
             },
-            "neither PEM nor a PKCS12 store that ssl.truststore.password opens",
+            "not PEM, and not a PKCS12 store that ssl.truststore.password opens",
             id="another password",
         ),
         pytest.param(
