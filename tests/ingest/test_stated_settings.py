@@ -85,7 +85,7 @@ def test_partitions_without_an_end_or_with_an_early_one_are_remarked_on(spark: S
     lines = [*sends(-1), *sends(-1, partition=1), *sends(-1, partition=2), *ends(0, 1), *ends(1, 1, late=False)]
     told = "records missing from the end of the log look like records that were not read yet"
     assert [remark.text for remark in judged(spark, tmp_path, lines).remarks] == [
-        f"no line asks for the end of orders-2 (kind `end_offset`): {told}",
+        f"no line requests the end of orders-2 (kind `end_offset`): {told}",
         f"the end of orders-1 was requested before the last record was acknowledged there: {told}",
     ]
 

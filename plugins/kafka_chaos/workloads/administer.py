@@ -24,7 +24,7 @@ class Parameters(Strict):
     configures: Annotated[
         list[str],
         Field(
-            description="Topics of the load whose properties change; only those that lose no records, e.g. flush.messages"
+            description="Topics of the load whose properties change, if that loses no records, e.g. flush.messages"
         ),
     ] = []
     request_timeout_ms: Annotated[
