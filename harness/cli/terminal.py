@@ -55,7 +55,7 @@ def new_table(title: str, *columns: str, wide: Sequence[str] = ()) -> Table:
 
 
 class PatientConsole(Console):
-    """A console that falls silent when its reader goes away, as in `chaos run smoke | head`: the run goes on."""
+    """A console that falls silent when its reader ends, as in `chaos run smoke | head`: the run continues."""
 
     def on_broken_pipe(self) -> None:
         """Print nothing from now on; rich's own reaction is exit code 1, which would claim a violation."""

@@ -69,7 +69,7 @@ class Settings:
     first_deletion_ms: int = 0
     """Time after its start at which a broker first checks for deletable logs."""
     session_timeout_ms: int = 18_000
-    """How long a broker that is not heard stays registered: Kafka's `zookeeper.session.timeout.ms`."""
+    """How long a silent broker stays registered: Kafka's `zookeeper.session.timeout.ms`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

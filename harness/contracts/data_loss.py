@@ -44,7 +44,7 @@ class LosesData(BrokerFault):
         return await lives(context, brokers)
 
     async def heal(self, context: FaultContext, injection: Injection) -> None:
-        """Start what does not run; if committed records are spared, only brokers whose absence was noticed.
+        """Start the brokers that do not run; if committed records are spared, only those whose absence was noticed.
 
         This holds for failed injections and ended runs too, as records may have been removed.
 

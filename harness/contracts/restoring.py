@@ -17,7 +17,7 @@ async def start_stopped(context: FaultContext, brokers: tuple[int, ...]) -> None
     """Start those that do not run, all at once, each when its old registration is gone.
 
     Raises:
-        ClusterError: one could not be started; the others were tried all the same.
+        ClusterError: one could not be started; the others were tried too.
     """
     await of_all(map(context.driver.start_broker, await stopped_of(context, brokers)))
 
@@ -53,7 +53,7 @@ async def restart_unless_started(context: FaultContext, injection: Injection) ->
 
 
 async def end_session(context: FaultContext, broker_id: int) -> None:
-    """End the session that a dead broker has left behind, so that it can come back before it times out.
+    """End the session that a dead broker has left behind, so that it can return before it times out.
 
     Without ZooKeeper no session can be ended: the new process retries its registration until the old session times out.
     """

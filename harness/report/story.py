@@ -222,8 +222,8 @@ class _Partition:
         for row in self._timed("truncations"):
             ends = row["to_offset"], row["log_end_offset"]
             cut = self._offset is not None and None not in ends and ends[0] <= self._offset < ends[1]
-            text = f"{broker(row['broker'])} cuts its log from {row['log_end_offset']} to {row['to_offset']}"
-            reason = f" ({row['reason']}, epoch {row['leader_epoch']})"
+            text = f"{broker(row['broker'])} truncates its log from {row['log_end_offset']} to {row['to_offset']}"
+            reason = f" (reason: {row['reason']}, in leader epoch {row['leader_epoch']})"
             yield Moment(at_ns=row["time_ns"], lane=broker(row["broker"]), text=text + reason, matters=cut)
 
     def _sends(self, offset: int) -> Iterator[Moment]:

@@ -44,7 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_pycollect_makemodule(module_path: Path) -> None:
-    """Use the folder of plugins in whose `tests/` a module lies, as `chaos new` writes it."""
+    """Use the folder of plugins whose `tests/` has the module, as `chaos new` writes it."""
     if module_path.parent.name == "tests":
         from harness.system.plugins import use_folders
 
@@ -81,7 +81,7 @@ def pytest_runtest_makereport(
 
 
 def _changes_of(cluster: KafkaCluster) -> str:
-    """Return what the brokers did, or why that cannot be told: the test's own failure is to be seen in any case."""
+    """Return what the brokers did, or why that is unknown; the test's own failure is always shown."""
     from harness.errors import HarnessError
 
     try:

@@ -107,7 +107,7 @@ def test_what_matters_is_told_in_order(lost: RunFolder) -> None:
         "fault: kill broker 2",
         "broker 3 is elected in epoch 2, though it was outside the ISR (ISR unknown)",
         "broker 3 leads in epoch 2, its log ends at 7",
-        "broker 2 cuts its log from 8 to 7 (epoch, epoch 2)",
+        "broker 2 truncates its log from 8 to 7 (reason: epoch, in leader epoch 2)",
         "the high watermark of broker 2 falls behind offset 7: 8 to 7",
         "at the end broker 1, broker 2 have nothing at offset 7",
         "at the end broker 3 has w of epoch 2 at offset 7",

@@ -19,7 +19,7 @@ _ENTRY = (*PRODUCER_KEY, "first_offset", "last_offset")
 
 
 class AbortedIndex(OfTransactions):
-    """The index of every replica in the last ISR beside one that is made anew from its log."""
+    """The index of every replica in the last ISR beside one that is rebuilt from its log."""
 
     name: ClassVar[str] = "aborted-index"
     title: ClassVar[str] = "aborted-index"

@@ -15,7 +15,7 @@ from harness.contracts.checks import Check, Settings
 
 
 class CleanStops(Check):
-    """Every log that was loaded as clean, beside the end of the broker's life before."""
+    """Every log that was loaded as clean, beside the end of the broker's previous process."""
 
     name: ClassVar[str] = "clean-stops"
     title: ClassVar[str] = "clean-stops"

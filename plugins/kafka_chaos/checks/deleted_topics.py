@@ -22,11 +22,11 @@ from harness.analysis.subjects import rows_of
 from harness.contracts.checks import Check, Settings, Subject
 
 LATE_S = 5
-"""Longer than a busy broker takes to come to a timer."""
+"""Longer than a timer of a busy broker is late."""
 
 
 class DeletedTopics(Check):
-    """Every topic whose znode is gone, and what is left of it."""
+    """Every topic whose znode is gone, and what remains of it."""
 
     name: ClassVar[str] = "I23"
     title: ClassVar[str] = "I23 deleted-topics"

@@ -38,7 +38,7 @@ class DiskFailover(Check):
     fields: ClassVar[tuple[str, ...]] = ("produce_resp.error",)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
-        """One finding a leader and epoch that went on."""
+        """One finding a leader and epoch that kept the lead."""
         of_disks = facts["refusals"].where((F.col("error") == KAFKA_STORAGE_ERROR) & (F.col("leader_epoch") >= 0))
         led_on_s = (F.max("to_ns") - F.min("from_ns")) / 1e9
         rows = of_disks.groupBy(*_LEADERSHIP).agg(
@@ -62,7 +62,7 @@ class DiskFailover(Check):
 
 
 def _stood_still(rows: DataFrame, windows: DataFrame) -> DataFrame:
-    """One row a leader and epoch whose broker stood still at some time between its first refusal and its last."""
+    """One row a leader and epoch whose broker was paused between its first refusal and its last."""
     still = windows.where(F.col("fault").isin(*STANDING_STILL)).select(
         "run_id", F.explode("targets").alias("target"), "intended_ns", "healed_ns"
     )

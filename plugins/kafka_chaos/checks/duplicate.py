@@ -1,6 +1,6 @@
 """duplicate: a value that was sent once is read at one offset only.
 
-A producer that does not hear the answer sends again; without idempotence (KIP-98) the record may then be written twice.
+A producer without an answer sends again; without idempotence (KIP-98) the record may then be written twice.
 """
 
 from typing import ClassVar

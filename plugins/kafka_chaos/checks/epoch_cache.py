@@ -33,7 +33,7 @@ class EpochCache(Check):
     assumes: ClassVar[tuple[Assumption, ...]] = DUMPS_COMPLETE
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
-        """One finding a replica and epoch whose records are under another entry, and one an entry of nothing."""
+        """One finding a replica and epoch whose records are under another entry, and one an entry without records."""
         replicas = facts["replicas"].select(
             *REPLICA_KEY, "log_start_offset", "log_end_offset", F.col("leader_epochs").alias("entries")
         )
@@ -96,7 +96,7 @@ class EpochCache(Check):
 
 
 def _epoch_at(offset: Column) -> Column:
-    """Return the epoch whose entry an offset lies under; -1 where none does."""
+    """Return the epoch whose entry covers an offset; -1 where none does."""
     before = F.filter("entries", lambda entry: entry[1] <= offset)
     return F.coalesce(F.array_max(F.transform(before, lambda entry: entry[0])), F.lit(-1))
 

@@ -19,7 +19,7 @@ from harness.analysis.subjects import groups_in
 from harness.contracts.checks import Allowance, Assumption, Check, Settings, Subject
 
 _OF = ("run_id", "source", "broker", "incarnation", "seq", "group", "life", "generation", "topic", "partition")
-"""One assignment of a coordinator is one line; those of members are compared wherever they were told."""
+"""One assignment of a coordinator is one line; those of members are compared, whichever coordinator sent them."""
 
 
 class GroupAssignments(Check):

@@ -21,9 +21,9 @@ from harness.events import NO_LEADER
 WRITTEN_WITHIN_NS = 100_000_000
 """By so much the wall clock of ZooKeeper may be off."""
 ELECTED_WITHIN_NS = 20_000_000_000
-"""What a controller that hears of a broker may take for all elections, on a machine however busy."""
+"""Most time from the notification about a broker to the end of all elections, on a busy machine."""
 _NOT_ELIGIBLE = ("controlled-shutdown", "disk-damage", "disk-error", "disk-full", "rolling-restart", "upgrade")
-"""Faults whose targets may live and not lead: they are leaving, or their disk has failed."""
+"""Faults whose targets live and cannot lead: they shut down, or their disk has failed."""
 _SPAN = (*PARTITION_KEY, "zk_version", "zxid")
 
 

@@ -57,7 +57,7 @@ class LiveBrokers(Check):
         )
 
     def _believed(self, beliefs: DataFrame, windows: DataFrame) -> DataFrame:
-        """The brokers that are in a decision and were in no read, or the other way round."""
+        """The brokers that a decision and the reads of the registrations do not share."""
         disks = (
             windows.where(F.col("fault").isin(*_OF_DISKS))
             .select("run_id", F.explode("targets").alias("target"))

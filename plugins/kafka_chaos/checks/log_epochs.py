@@ -30,7 +30,7 @@ class LogEpochs(Check):
     assumes: ClassVar[tuple[Assumption, ...]] = (BROKERS_WHOLE,)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
-        """One finding a cache that does not increase, and one a replica and epoch whose records are elsewhere."""
+        """One finding a cache that does not increase, and one a replica and epoch with records at wrong offsets."""
         return self._caches(facts["replicas"]).unionByName(self._records(facts["replica_records"], facts["appends"]))
 
     def _caches(self, replicas: DataFrame) -> DataFrame:

@@ -2,7 +2,7 @@
 
 If two replicas hold the same offset with the same leader epoch, they hold the same log up to there; and once the
 cluster is quiet, the members of the ISR hold the same log altogether. A replica outside the ISR may have a tail of its
-own, which it drops when it comes back.
+own, which it drops when it returns.
 
 Each replica is compared with one reference, the first member of the last ISR. Replicas of a compacted topic are cleaned
 each by itself: what a later record with its key replaces may be in one and not in the other, all else must be in both.

@@ -20,7 +20,7 @@ from harness.contracts.checks import Assumption, Check, Settings, Severity
 SETTLED_S = 2
 """Longer than a controller takes to notify all brokers."""
 ISR_SETTLED_S = 15
-"""A leader tells the controller of changed ISRs 7.5 s after the last of them at the latest, as it looks every 2.5 s
+"""A leader notifies the controller of changed ISRs 7.5 s after the last of them at the latest, as it looks every 2.5 s
 whether 5 s have passed (Kafka's `IsrChangePropagationConfig`); twice that is enough for the rest on a busy machine."""
 _CACHE = ("run_id", "broker")
 
@@ -151,7 +151,7 @@ class MetadataCaches(Check):
 
 
 def _last_states(partition_states: DataFrame, topics: DataFrame) -> DataFrame:
-    """One row a partition of a topic that stays: its state in the end."""
+    """One row a partition of a topic that stays: its last state."""
     gone = topics.where(~F.col("present") | F.col("deletion_pending"))
     last = F.struct("zxid", "leader", "leader_epoch", "isr", "time_ns")
     return (

@@ -17,7 +17,7 @@ from harness.contracts.checks import Assumption, Check, Settings, Subject
 
 
 def _unmatched(registrations: DataFrame) -> DataFrame:
-    """The runs of which each registration is known from one side only."""
+    """The runs in which each registration is known from one side only."""
     sides = F.size(F.collect_set("source")).alias("sides")
     each = registrations.groupBy("run_id", "broker", "czxid").agg(sides)
     return each.groupBy("run_id").agg(F.max("sides").alias("sides")).where(F.col("sides") < 2)

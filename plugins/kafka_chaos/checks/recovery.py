@@ -1,6 +1,6 @@
 """I20: after the last heal the cluster is complete again within the deadline.
 
-In the end every partition has a live leader, and every assigned replica whose broker is registered is in the ISR. A
+At the end every partition has a live leader, and every assigned replica whose broker is registered is in the ISR. A
 lagging follower joins as soon as it has caught up, and a stuck one is out after `replica.lag.time.max.ms`; so what is
 missing a minute after the last heal stays missing. A run that ended before that proves nothing, and if all members of
 the ISR are down no replica may lead unless unclean election is allowed: both are notes. No request takes longer than
@@ -96,7 +96,7 @@ class Recovery(Check):
 
 
 def _last_states(states: DataFrame, topics: DataFrame) -> DataFrame:
-    """One row a partition that is still there: its state in the end."""
+    """One row a partition that is still there: its last state."""
     gone = topics.where(~F.col("present") | F.col("deletion_pending"))
     columns = ("zxid", "zk_version", "leader", "leader_epoch", "isr", "assignment")
     return (
@@ -108,7 +108,7 @@ def _last_states(states: DataFrame, topics: DataFrame) -> DataFrame:
 
 
 def _live(registrations: DataFrame) -> DataFrame:
-    """One row a run: the brokers that are registered in the end."""
+    """One row a run: the brokers that are registered at the end."""
     stands = (F.col("source") == "zookeeper") & F.col("until_zxid").isNull()
     return registrations.groupBy("run_id").agg(
         F.array_sort(F.collect_set(F.when(stands, F.col("broker")))).alias("live")

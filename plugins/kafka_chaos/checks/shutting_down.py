@@ -1,7 +1,7 @@
 """shutting-down: a broker counts as shutting down only after it has asked for that, in this registration.
 
 A broker that is about to stop asks the controller to move its leaders away (Kafka's
-`KafkaController.controlledShutdown`), and is elected no more. A broker that comes back is a broker as any other: the
+`KafkaController.controlledShutdown`), and is not elected. A broker that returns is like any other: the
 controller forgets with its registration that it was leaving (`ControllerContext.removeLiveBrokers`).
 """
 

@@ -60,7 +60,7 @@ class TransactionEpochs(OfTransactions):
     def _unasked(self, rows: DataFrame, answers: DataFrame) -> DataFrame:
         """The aborts in the epoch of their transaction without a request that the same coordinator answered.
 
-        It answers right after it has stored the decision, so it has if it goes on to store that it is complete.
+        It answers right after it has stored the decision, so before it stores the completion.
         """
         following = F.lead(F.struct("state", "stored_by", "told_ns")).over(in_order(*ID_KEY, by=("offset",)))
         of_producer = ["run_id", "transactional_id", "producer_id", "producer_epoch"]

@@ -1,7 +1,7 @@
 """unseen: an acknowledged record that was not read yet is still in the log of every ISR member.
 
-Such a record lies past everything that was read. The replicas' logs decide: where a member of the last ISR holds it at
-its offset, the reader stopped too early, which is worth a note; where none does, it is lost, unless the topic was
+Such a record has a higher offset than everything that was read. The replicas' logs decide: if a member of the last ISR
+holds it at its offset, the reader stopped too early, which is a note; if none does, it is lost, unless the topic was
 compacted and a later record with its key replaces it.
 """
 

@@ -133,7 +133,7 @@ class Consumer(aiokafka.AIOKafkaConsumer):
             self._reading.sought(each.topic, each.partition, at_start=at_start)
 
     async def getone(self, *partitions: TopicPartition) -> Any:
-        """Write down the record that is handed out; the iterator takes them from here too."""
+        """Record the returned record; the iterator uses this method too."""
         began_ns = monotonic_ns()
         record = await super().getone(*partitions)
         await self._began()
@@ -143,7 +143,7 @@ class Consumer(aiokafka.AIOKafkaConsumer):
     async def getmany(
         self, *partitions: TopicPartition, timeout_ms: int = 0, max_records: int | None = None
     ) -> dict[TopicPartition, list[Any]]:
-        """Write down the records that are handed out."""
+        """Record the returned records."""
         began_ns = monotonic_ns()
         polled: dict[TopicPartition, list[Any]] = await super().getmany(
             *partitions, timeout_ms=timeout_ms, max_records=max_records

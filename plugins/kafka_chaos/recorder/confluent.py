@@ -144,7 +144,7 @@ class Consumer(confluent_kafka.Consumer):
         super().seek(partition)
 
     def poll(self, timeout: float = -1) -> confluent_kafka.Message | None:
-        """Write down the record that is handed out."""
+        """Record the returned record."""
         began_ns = monotonic_ns()
         message = super().poll(timeout)
         if message is not None and message.error() is None:
@@ -152,7 +152,7 @@ class Consumer(confluent_kafka.Consumer):
         return message
 
     def consume(self, num_messages: int = 1, timeout: float = -1) -> list[confluent_kafka.Message]:
-        """Write down the records that are handed out."""
+        """Record the returned records."""
         began_ns = monotonic_ns()
         messages = super().consume(num_messages, timeout)
         records = [_record(message) for message in messages if message.error() is None]

@@ -119,7 +119,7 @@ class Consumer(kafka.KafkaConsumer):
             self._reading.sought(each.topic, each.partition, at_start=at_start)
 
     def poll(self, timeout_ms: int = 0, max_records: int | None = None, update_offsets: bool = True) -> Any:
-        """Write down the records that are handed out; the iterator hands them out one by one."""
+        """Record the returned records; the iterator returns them one by one."""
         began_ns = monotonic_ns()
         polled = super().poll(timeout_ms, max_records, update_offsets)
         if update_offsets and polled:
@@ -128,7 +128,7 @@ class Consumer(kafka.KafkaConsumer):
         return polled
 
     def __next__(self) -> Any:
-        """Write down the record that is handed out."""
+        """Record the returned record."""
         began_ns = monotonic_ns()
         record = super().__next__()
         self._began()

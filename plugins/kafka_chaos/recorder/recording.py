@@ -2,7 +2,7 @@
 
 Each client has a file of its own in the recorder's folder, its lines numbered and chained. The line that begins a send
 is written before the client library gets the record, with all lines before it. Whatever a kill cuts off after that is
-an operation whose end is unknown, and a file without its end, which forbids PASS. All operations go by one clock.
+an operation whose end is unknown, and a file without its end, which forbids PASS. All operations use one clock.
 """
 
 from __future__ import annotations
@@ -262,10 +262,10 @@ class Reading:
 
     def __init__(self) -> None:
         self.partitions: dict[tuple[str, int], bool] = {}
-        """Whether reading began at the log's start, as the consumer was told."""
+        """Whether reading began at the log's start, by the consumer's configuration."""
 
     def sought(self, topic: str, partition: int, *, at_start: bool) -> None:
-        """The consumer goes on elsewhere; unless that is at the start, records that it leaves out are not read."""
+        """The consumer continues at another offset; unless that is the start, records before it are not read."""
         place = (topic, partition)
         self.partitions[place] = at_start and self.partitions.get(place, True)
 
@@ -284,7 +284,7 @@ class Reading:
 
 
 def topic_settings(configs: Iterable[Mapping[str, str | None]]) -> dict[str, object]:
-    """Return what the configurations of topics come to: of all of them, what allows the most."""
+    """Return the combined configuration of topics: of each setting the value that allows most."""
     configs = list(configs)
     settings: dict[str, object] = {}
     minimums = [int(value) for each in configs if (value := each.get("min.insync.replicas"))]

@@ -23,9 +23,7 @@ class Parameters(Strict):
     ] = 0.2
     configures: Annotated[
         list[str],
-        Field(
-            description="Topics of the load whose properties change, if that loses no records, e.g. flush.messages"
-        ),
+        Field(description="Topics of the load whose properties change, if that loses no records, e.g. flush.messages"),
     ] = []
     request_timeout_ms: Annotated[
         int, Draw((300, 1000, 3000)), Field(ge=10, le=300_000, description="Of one request")

@@ -1,4 +1,4 @@
-"""A client that asks for offsets of every partition all the time, and deletes records now and then; on librdkafka."""
+"""A client that keeps requesting offsets of every partition, and sometimes deletes records; on librdkafka."""
 
 import threading
 import time

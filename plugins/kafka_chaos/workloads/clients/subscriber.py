@@ -54,7 +54,7 @@ class Subscriber(GroupMember):
         self._polled: list[Record] = []
         """Records of the current poll."""
         self._passed: dict[TopicPartition, int] = {}
-        """How far partitions have been read whose end this poll came to."""
+        """How far partitions have been read whose end this poll reached."""
         self._recorded: dict[TopicPartition, int] = {}
         """Positions after records in the history: only those may be committed automatically."""
 
@@ -165,7 +165,7 @@ class Subscriber(GroupMember):
                     raise
 
     def committed(self, error: KafkaError | None, answers: list[Position]) -> None:
-        """Take the answer to a commit, of which the rules may not know yet."""
+        """Take the answer to a commit, which the rules may not know yet."""
         if not self._automatic:
             super().committed(error, answers)
             return
