@@ -15,7 +15,7 @@ from pyarrow import parquet
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 
-from harness.analysis.engine.compat import require_same_files
+from harness.analysis.engine.compat import by_run, checkpoint, require_same_files
 from harness.analysis.engine.connect import remote_session, sail_session
 from harness.analysis.engine.session import tuned
 from harness.analysis.judge import Judgement, Question, judge_sources, questions
@@ -64,6 +64,12 @@ def test_a_check_answers_its_cases_as_on_apache_spark(check: str, sail: SparkSes
         answer = judged(plugin, batch)
         for name, case in batch.cases.items():
             confirm(case, answer[name])
+
+
+def test_what_is_grouped_and_stored_keeps_every_run_whole(sail: SparkSession) -> None:
+    rows = sail.range(2000).selectExpr("cast(id % 50 as string) as run_id", "id as number")
+    grouped = checkpoint(by_run(rows, 2).groupBy("run_id", "number").count())
+    assert grouped.groupBy("run_id").count().count() == 50
 
 
 @pytest.fixture(scope="module")

@@ -9,6 +9,7 @@ from itertools import count
 
 import pytest
 
+from harness.scenario.file import load_scenario
 from harness.simulation.loop import LimitReached, run
 from harness.simulation.schedule import simulate
 from tests.simulation.scenarios import EXPIRE_CONTROLLER, KILL_LEADER, PAUSE_LEADER, SHUT_DOWN, scenario
@@ -30,6 +31,8 @@ def digests(name: str, *, backwards: bool = False) -> list[str]:
         seeds, digest = STORMS, lambda seed: weather(seed).digest()
     elif name == "every power, through codecs":
         seeds, digest = STORMS[:2], lambda seed: weather(seed, through_codecs=True).digest()
+    elif name == "transactions of a group":
+        seeds, digest = range(2), lambda seed: simulate(load_scenario("tools/exactly-once-light.yaml"), seed).digest()
     else:
         seeds, digest = SEEDS, lambda seed: simulate(scenario(*FAULTS[name]), seed).digest()
     by_seed = {seed: digest(seed) for seed in (reversed(seeds) if backwards else seeds)}
@@ -40,7 +43,7 @@ def digests(name: str, *, backwards: bool = False) -> list[str]:
     "name",
     [
         pytest.param(name, marks=() if name == "kill" else (pytest.mark.whole, pytest.mark.by_turns(2)))
-        for name in (*FAULTS, "every power", "every power, through codecs")
+        for name in (*FAULTS, "every power", "every power, through codecs", "transactions of a group")
     ],
 )
 def test_a_seed_gives_the_same_bytes_whatever_the_process_and_whatever_ran_before(name: str) -> None:

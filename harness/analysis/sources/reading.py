@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from harness.analysis.engine.compat import is_sail, to_read
+from harness.analysis.engine.compat import by_run, is_sail, to_read
 from harness.analysis.engine.session import tasks_for
 from harness.analysis.engine.storage import file_path_column
 from harness.analysis.frames import balanced_union
@@ -169,7 +169,8 @@ def _in_one_task(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
 def from_table(table: DataFrame, size_bytes: int, typed: Unpacked | None = None) -> Sources:
     """Return what a table of runs holds: a column `run_id`, and one of `LINES` for each kind of file.
 
-    All of a run comes to one task: every key of a join, group or window begins with `run_id`, so nothing moves again.
+    All of a run comes to one task of Apache Spark: every key of a join, group or window begins with `run_id`, so nothing
+    moves again.
 
     Args:
         table: One row a run.
@@ -181,9 +182,9 @@ def from_table(table: DataFrame, size_bytes: int, typed: Unpacked | None = None)
     any_lines = typed is None or any(typed.without.values())
     read_bytes = as_lines(paths.values()) + (size_bytes if any_lines else 0)
     tasks = max(tasks_for(spark, read_bytes), 1)
-    table = table.repartition(tasks, "run_id")
+    table = by_run(table, tasks)
     lines = {kind: table if typed is None else _of_runs(table, typed.without[kind]) for kind in SCHEMAS}
-    sealed = {name: _typed(spark, name, [path]).repartition(tasks, "run_id") for name, path in paths.items()}
+    sealed = {name: by_run(_typed(spark, name, [path]), tasks) for name, path in paths.items()}
     for kind, name in STEPS_OF.items():
         rows = lines[kind]
         sealed[name] = with_walked(spark, sealed.get(name), () if rows is None else _walks_in(rows, kind))

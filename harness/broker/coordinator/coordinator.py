@@ -285,7 +285,8 @@ def _decide(
     latest: dict[OffsetKey | str, OffsetRecord | GroupRecord],
 ) -> None:
     """End a transaction: its offsets count, unless a later record has replaced them."""
-    for key, record in held.pop(outcome.producer_id, {}).items() if outcome.commits else ():
+    ended = held.pop(outcome.producer_id, {})
+    for key, record in ended.items() if outcome.commits else ():
         known = latest.get(key)
         if not isinstance(known, OffsetRecord) or known.log_offset < record.log_offset:
             latest[key] = record

@@ -115,7 +115,7 @@ class MarkerDelivery:
     def _route(self, completion: Completion, partitions: Iterable[TopicPartition]) -> None:
         """Queue markers for the leaders of these partitions, as the metadata cache has them now."""
         by_leader: dict[int | None, set[TopicPartition]] = {}
-        for each in partitions:
+        for each in sorted(partitions):
             info = self.metadata.partition(*each)
             if info is None:  # the topic is deleted, and what it held with it
                 _log.info("markers.dropped transactional_id=%s partition=%s-%d", _name(completion), *each)

@@ -6,6 +6,8 @@ from harness.broker.coordinator.coordinator import CommitRequest, GroupCoordinat
 from harness.broker.coordinator.group import GroupState
 from harness.broker.coordinator.records import CommittedOffset, OffsetKey, encode_batch
 from harness.broker.coordinator.statistics import LoadTimes
+from harness.broker.log.batch import Numbering
+from harness.broker.log.markers import Marker, marker_batch
 from harness.broker.wire.error_codes import ErrorCode
 from harness.events import CoordinatorLoad, CoordinatorUnload, OffsetCommit, OffsetFetch
 from harness.values import OFFSETS_TOPIC
@@ -241,6 +243,19 @@ async def test_what_was_deleted_while_its_positions_were_loaded_has_none_afterwa
     assert (committed(coordinating, 0), committed(coordinating, 1)) == (5, None)
     await withdrawn(coordinating)
     assert committed(await leading(topic, leader_epoch=5), 1) is None
+
+
+@pytest.mark.parametrize(("commits", "position"), [(True, 7), (False, None)], ids=["committed", "aborted"])
+async def test_a_loaded_transaction_that_has_ended_holds_nothing(commits: bool, position: int | None) -> None:
+    topic = FakeTopic()
+    of_producer = Numbering(producer_id=8, producer_epoch=0, base_sequence=0)
+    value = CommittedOffset(offset=7, metadata="", timestamp_ms=1_000)
+    topic.disk.add(encode_batch([(OffsetKey(group="g", topic="t", partition=0), value)], 1_000, of_producer))
+    marker = Marker(commits=commits, coordinator_epoch=0)
+    topic.disk.add(marker_batch(marker, producer_id=8, producer_epoch=0, timestamp_ms=1_000))
+    coordinating = await leading(topic)
+    assert committed(coordinating) == position
+    assert not coordinating.store.is_unstable("g", "t", 0)
 
 
 async def test_a_withdrawal_that_cannot_be_written_is_logged(caplog: pytest.LogCaptureFixture) -> None:
