@@ -80,7 +80,7 @@ SWEEPS = {
     "producer-state-lost": Sweep(finding="duplicate"),
     "one-batch-remembered": Sweep(scenario=str(PLANTED / "producer-state-lost.yaml"), finding="I28"),
     "appends-below-min-isr": Sweep(scenario="kill-leader", sets=FEW_REPLICAS, finding="I26"),
-    "no-leader-epoch-fence": Sweep(finding="I24"),
+    "no-leader-epoch-fence": Sweep(finding="I24", schedules=2),
     "epoch-answers-unfenced": Sweep(finding="I30"),
     "no-broker-epoch": Sweep(finding="I14"),
     "no-crc-recovery": Sweep(scenario="no-crc-recovery", finding="I31"),
