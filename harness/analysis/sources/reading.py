@@ -169,8 +169,8 @@ def _in_one_task(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
 def from_table(table: DataFrame, size_bytes: int, typed: Unpacked | None = None) -> Sources:
     """Return what a table of runs holds: a column `run_id`, and one of `LINES` for each kind of file.
 
-    All of a run comes to one task of Apache Spark: every key of a join, group or window begins with `run_id`, so nothing
-    moves again.
+    All of a run comes to one task: every key of a join, group or window begins with `run_id`, so nothing moves again.
+    Sail parts rows anew for each of these.
 
     Args:
         table: One row a run.
