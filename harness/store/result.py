@@ -135,7 +135,7 @@ class CheckResult(StoredModel):
         """The number of findings of each severity, as text; empty if there are none."""
         numbers = [
             (self.violations, number_of(self.violations, "violation")),
-            (self.expected, f"{self.expected:,} expected"),
+            (self.expected, f"{self.expected:,} allowed by the settings"),
             (self.notes, number_of(self.notes, "note")),
         ]
         return ", ".join(text for number, text in numbers if number)

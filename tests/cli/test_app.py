@@ -109,7 +109,7 @@ def test_a_run_ends_with_the_verdicts_and_how_to_do_it_again(
     (folder,) = carried_out
     assert status == 0
     assert "fault CONFIRMED   system PASS   environment CLEAN" in out
-    assert "2 expected" in out
+    assert "2 allowed by the settings" in out
     assert f"chaos replay {folder.root}" in out
     assert load_plan(folder.plan).seed == 7
 

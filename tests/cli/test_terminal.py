@@ -47,7 +47,7 @@ def test_a_result_shows_faults_checks_suites_remarks_and_the_three_verdicts(cons
     for expected in (
         "kill 1, 2",
         "[still] there",
-        "2 violations, 1 expected; two leaders",
+        "2 violations, 1 allowed by the settings; two leaders",
         "remark    a torn line",
         "fault MISMATCH   system FAIL   environment RESIDUE",
     ):
@@ -110,7 +110,7 @@ def test_a_title_that_is_longer_than_its_table_stays_on_one_line(console: Consol
     [
         pytest.param(0, 0, 0, "", id="nothing"),
         pytest.param(1, 0, 1, "1 violation, 1 note", id="one of each"),
-        pytest.param(2, 1, 3, "2 violations, 1 expected, 3 notes", id="many"),
+        pytest.param(2, 1, 3, "2 violations, 1 allowed by the settings, 3 notes", id="many"),
     ],
 )
 def test_what_a_check_found_is_counted_in_words(violations: int, expected: int, notes: int, words: str) -> None:
