@@ -1,7 +1,7 @@
 """Makes Data Docs readable offline: removes what pages load from elsewhere, and adds a style sheet.
 
 Great Expectations' pages take their scripts and styles from the network, and draw their index by script. Without the
-scripts the pages of suites and results are complete; the index is written anew.
+scripts the pages of suites and results are complete; the index is rewritten.
 """
 
 import re

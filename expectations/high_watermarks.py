@@ -51,7 +51,7 @@ class ExpectHighWatermarksNeverToGoBack(RowExpectation):
     )
 
     def holds(self, rows: Rows) -> Values:
-        """Whether it is nowhere lower than what the rises from below came to."""
+        """Whether it is at least what earlier rises reached."""
         before, after = rows[self.before_column], rows[self.high_watermark_column]
         highest = rows.highest_before(self.high_watermark_column, order=self.before_column, keys=self.key_columns)
         return (after == before) | ((before >= highest) & (after >= highest))

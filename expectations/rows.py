@@ -72,5 +72,5 @@ class RowCondition(Protocol):
         ...
 
     def holds(self, rows: Rows) -> Values:
-        """Return whether each judged row is as expected; null where that cannot be told."""
+        """Return whether each judged row is as expected; null where that is unknown."""
         ...

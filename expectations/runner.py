@@ -55,7 +55,7 @@ def run(
         settings: What the run was allowed to do.
         checks: Names of those that were asked, none for all. A suite about a table without rows that none of them
             needs is not asked either.
-        unreliable: Why nothing can be told from tables whose evidence is damaged, by their names.
+        unreliable: Why tables with damaged evidence prove nothing, by their names.
         not_judged: Why what was under test leaves no evidence for tables, by their names, or none that can be judged.
 
     A fact without rows is no evidence. That nothing was found is evidence, unless no check had any rows to judge.
@@ -203,7 +203,7 @@ def _within_holes(result: SuiteResult, why: str) -> SuiteResult:
 
 
 def _answer(suite: "Suite", result: "ExpectationSuiteValidationResult") -> SuiteResult:
-    """Return what one suite came to; what broke as a program proves nothing."""
+    """Return the result of one suite; an expectation that raised an error proves nothing."""
     failures = [_in_words(single) for single in result.results if not single.success]
     broken = sum(_raised(single.exception_info) for single in result.results)
     verdict = SystemVerdict.UNKNOWN if broken else SystemVerdict.PASS

@@ -58,7 +58,7 @@ class SuiteDocs:
 
 
 def write(folders: Sequence[RunFolder], into: Path, say: Callable[[str], object] = lambda _: None) -> Path:
-    """Write a site of these runs' Data Docs, and return the path of its index; `say` is told of each that has none.
+    """Write a site of these runs' Data Docs, and return the index; `say` gets a message for each run without any.
 
     Raises:
         ScenarioError: no run has Data Docs, or the folder is there and is something else.

@@ -1,4 +1,4 @@
-"""What do findings, and remarks on the evidence, come to? One answer a check and run."""
+"""Turns findings and remarks on the evidence into answers, one for each check and run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -98,7 +98,7 @@ def judge_runs(
 ) -> list[Judgement]:
     """Return what the checks make of each run; the facts and findings of all are written to the folder `into`.
 
-    A check that cannot be run is UNKNOWN, with the reason; the others go on.
+    A check that cannot be run is UNKNOWN, with the reason; the others continue.
 
     Raises:
         PluginError: there is no check of one of the names.

@@ -29,7 +29,7 @@ BATCH_BYTES = 1_500_000_000
 NEW = ".judged-again"
 """Folder of a run's new facts and findings, until they replace those that it has."""
 BY_RUN = "of_run"
-"""Begins the name of a folder with the rows of one run; they have their `run_id` all the same."""
+"""Begins the name of a folder with the rows of one run; the rows have their `run_id` too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

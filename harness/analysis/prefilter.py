@@ -1,6 +1,6 @@
 """The records of a large history on which all sources agree, so that no sliced check has a finding about them.
 
-One scan sums up, for each block of 64 offsets of a partition, what each source tells: the sends that were
+One scan sums up, for each block of 64 offsets of a partition, what each source has: the sends that were
 acknowledged, each reader's polls, each replica's records. A source's offsets are a bit each, so that as many bits as
 rows mean that none is there twice; of offset and value there is a hash of 64 bits. A block is clean where all agree:
 sends, a reader at least, and every replica that was dumped (of partitions that no client names, all replicas).

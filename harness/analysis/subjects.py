@@ -221,7 +221,7 @@ RECORDS_READ = Subject(
     what="acknowledged records",
     unseen="were reached by no reader",
 )
-"""Readers came to every acknowledged record, or past it."""
+"""Readers reached every acknowledged record, or passed it."""
 
 
 def _to_the_end(
@@ -251,7 +251,7 @@ ENDS_READ = Subject(
     what="offsets before the ends of partitions",
     unseen="lie past the last record that was read, in logs without a dump",
 )
-"""Readers came to the end of each partition whose end was asked for: what lies past them may be anything."""
+"""Readers reached the end of each partition whose end was requested; records past them are unknown."""
 
 
 def _kept(

@@ -43,7 +43,7 @@ async def end_clients(
 ) -> list[str]:
     """End clients that run although no process drives them; return a sentence for each that still runs.
 
-    The drive phase ends its clients. When its process is killed, they go on under the supervisor, and end with it.
+    The drive phase ends its clients. When its process is killed, they continue under the supervisor, and end with it.
     """
     if not (isinstance(driver, CanRunClients) and isinstance(driver, CanDisturbClients)):
         return []

@@ -24,7 +24,7 @@ UNDISTURBING = (
     "unclean-election",
     "upgrade",
 )
-"""Faults that leave every process that lives free to run and to be heard; all others, and unknown ones, may not."""
+"""Faults under which every live process runs and communicates; all others, and unknown ones, may prevent that."""
 SETTLED_NS = 2_000_000_000
 """How long after its end a fault may still be felt."""
 

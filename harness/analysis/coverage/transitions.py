@@ -80,7 +80,7 @@ class Transitions:
         self._session = ""
 
     def see(self, kind: str, line: Line) -> None:
-        """Count what a line of one of `KINDS` tells."""
+        """Count the transition in a line of one of `KINDS`."""
         if kind in _OF_LINES:
             machine, name = _OF_LINES[kind]
             self._count(machine, name(line))

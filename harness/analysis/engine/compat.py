@@ -58,7 +58,7 @@ def checkpoint(frame: DataFrame) -> DataFrame:
 def scanned(rows: DataFrame) -> DataFrame:
     """Return the rows of files so that any condition may be put to them.
 
-    Sail 0.7.2 hands conditions on to the files, and cannot where one looks into an array: such rows it stores anew.
+    Sail 0.7.2 pushes conditions down to the files, and cannot if one reads an array: such rows are stored again.
     """
     arrays = any(isinstance(column.dataType, ArrayType) for column in rows.schema)
     return checkpoint(rows) if arrays and is_sail(rows.sparkSession) else rows
@@ -92,7 +92,7 @@ def by_run(frame: DataFrame, number: int) -> DataFrame:
 
 @contextmanager
 def forgetting(spark: SparkSession) -> Iterator[None]:
-    """Let what is stored meanwhile go in the end; behind Spark Connect it goes with the frame that stands for it."""
+    """Release at the end what is stored meanwhile; behind Spark Connect it is released with its frame."""
     if is_connect(spark):
         yield
         return

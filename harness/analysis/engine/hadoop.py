@@ -54,7 +54,7 @@ class HadoopPath:
             system.delete(path, True)
 
     def write_text(self, text: str, encoding: str) -> None:
-        """Write a file anew."""
+        """Write a file, or replace it."""
         with self._hadoop() as (system, path):
             stream = system.create(path, True)
             try:

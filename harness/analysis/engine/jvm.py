@@ -76,7 +76,7 @@ def started(options: Mapping[str, str], scratch: Path) -> SparkSession:
 
 
 def raise_if_engine_lost(error: Exception) -> None:
-    """Raise what an error stands for if nothing can go on after it: Ctrl-C, or the end of Spark.
+    """Raise what an error stands for if no work can continue after it: Ctrl-C, or the end of Spark.
 
     Call this before going on after an error of a job.
 

@@ -46,7 +46,7 @@ def display_path(path: str) -> str:
 
 
 def literal_glob(path: str) -> str:
-    """Return the glob that matches this path alone: Spark takes every path for a glob."""
+    """Return the glob that matches this path alone: Spark reads every path as a glob."""
     return re.sub(r"[\\*?\[\]{}]", r"\\\g<0>", path)
 
 

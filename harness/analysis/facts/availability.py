@@ -30,7 +30,7 @@ def availability(
         threshold_ms: A shorter span is none.
         many: Whether one task cannot have all sends of a run and acks level. Then those alone are put in order that
             ended in a pause: between two successes further apart, before the first success, or after the last.
-        few: With more pauses than that, all sends are put in order all the same.
+        few: With more pauses than that, all sends are put in order.
     """
     ended = _with_ends(sends, many=many).where(F.col("partition").isNotNull())
     if many:

@@ -14,7 +14,7 @@ _JUDGED = [step.value for step in _VERDICTS]
 def fault_windows(journal: DataFrame) -> DataFrame:
     """One row an injection; of several lines of one step the first counts, of several targets the last.
 
-    That it was postponed is not counted: one that never came to more has no row.
+    A postponement is not counted: a fault that was only postponed has no row.
     """
     step, time_ns = F.col("step"), F.col("time_ns")
     judged = F.when(step.isin(_JUDGED), time_ns)

@@ -1,4 +1,4 @@
-"""Which high watermark came to each follower with the last records that it copied, and which did it take over?"""
+"""Which high watermark did each follower receive with the last records that it copied, and which did it adopt?"""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F

@@ -36,7 +36,7 @@ def group_states(state_changes: StateChanges, lives: DataFrame) -> DataFrame:
 
 
 def group_generations(state_changes: StateChanges, owned: DataFrame) -> DataFrame:
-    """One row a member and partition of an assignment that a coordinator told of, and one an ownership of a member."""
+    """One row a member and partition of an assignment that a coordinator sent, and one an ownership of a member."""
     ended = F.coalesce(F.col("to_state") == "Dead", F.lit(False)).cast("int")
     begun_ns = F.when(F.col("to_state") == "PreparingRebalance", F.col("time_ns"))
     in_turn = in_order(*_TERM, by=("seq",))
@@ -53,7 +53,7 @@ def group_generations(state_changes: StateChanges, owned: DataFrame) -> DataFram
     )
     ends = state_changes.of("group_state").where(has_ended("to_state"))
     ends = ends.groupBy("run_id", "group").agg(F.collect_list("time_ns").alias("ends_ns"))
-    # A member may hear late of what it was assigned; its id says when that was.
+    # A member may receive its assignment late; its id says when that was.
     whose = ("run_id", "group", "generation", "member")
     decided = by_coordinators.groupBy(*whose).agg(F.min("time_ns").alias("decided_ns"))
     by_members = (

@@ -102,7 +102,7 @@ def _earlier(*sender: str) -> WindowSpec:
 
 
 def end_offsets(operations: DataFrame) -> DataFrame:
-    """One row a successful request for a partition's end; read_committed clients are told the last stable offset."""
+    """One row a successful request for a partition's end; read_committed clients get the last stable offset."""
     answered = of_kind(operations, OpKind.END_OFFSET).where(F.col("outcome") == OpType.OK.value)
     answered = answered.where(F.coalesce("isolation", F.lit("")) != READ_COMMITTED)
     return conform(answered.where(F.col("ok_offset") >= 0).withColumn("offset", F.col("ok_offset")), END_OFFSETS)

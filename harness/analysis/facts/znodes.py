@@ -168,7 +168,7 @@ def producer_id_blocks(history: DataFrame) -> DataFrame:
 
 
 def topics(zookeeper: DataFrame) -> DataFrame:
-    """One row a topic that ever was, as it is in the end."""
+    """One row a topic that ever was, in its last state."""
     last = F.struct("zxid", (F.col("type") != "delete").alias("there"), "data")
     name = F.regexp_extract("path", _TOPIC_PATHS, 2)
     parent = F.regexp_extract("path", _TOPIC_PATHS, 1)

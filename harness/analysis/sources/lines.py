@@ -84,7 +84,7 @@ _COMMON = T.StructType([T.StructField(name, _type_of(type_)) for name, type_ in 
 _FACT_FIELDS = {*_COMMON.names, *(field.name for kind in FACT_EVENTS for field in fields(kind))}
 _ALL_KINDS = merged([_COMMON, *(struct_of(kind) for kind in KINDS.values())])
 STATE_CHANGE = T.StructType([field for field in _ALL_KINDS.fields if field.name in _FACT_FIELDS])
-"""Fields of the kinds in `TOLD`; a name that any other kind uses with another type is text all the same."""
+"""Fields of the kinds in `TOLD`; a name that any other kind uses with another type is text."""
 
 SCHEMAS: dict[str, T.StructType] = {
     "operations": OPERATION,

@@ -109,7 +109,7 @@ TYPED: dict[str, dict[str, T.StructType]] = {
 }
 """Columns of the tables, by the kind of evidence that they are made of."""
 LAYOUT = 1
-"""Of the tables, beside their columns; another one makes them anew."""
+"""Of the tables, beside their columns; with another one they are made again."""
 
 
 def layout_of(kind: str) -> str:

@@ -100,7 +100,7 @@ def _tables_of(folder: RunFolder, kind: str, files: Sequence[SealedFile], *, mak
         if holds and stated.digests == _digests(root, stated.digests):
             return stated
     except (OSError, ValidationError):
-        pass  # they are made anew
+        pass  # they are made again
     if not make:
         return None
     try:
@@ -111,7 +111,7 @@ def _tables_of(folder: RunFolder, kind: str, files: Sequence[SealedFile], *, mak
 
 
 def _made(root: Path, wanted: dict[str, Any], kind: str, files: Files) -> Tables:
-    """Make the tables, or write down why there are none; what was there before goes in the end."""
+    """Make the tables, or record why there are none; earlier tables are removed at the end."""
     root.parent.mkdir(exist_ok=True)
     with TemporaryDirectory(prefix=f".{kind}-", dir=root.parent, ignore_cleanup_errors=True) as temporary:
         new = Path(temporary, kind)
