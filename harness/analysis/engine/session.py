@@ -37,7 +37,7 @@ TASK_BYTES = 32_000_000
 SHUFFLED_BYTES = 256_000_000
 """Lines whose facts one task joins."""
 GENERATED_CLASSES = 10_000
-"""Classes of generated code that are kept: with Spark's 100 each batch of a sweep would compile all of its own again."""
+"""Classes of generated code that are kept: with Spark's 100 each batch of a sweep would compile all its own again."""
 PATIENCE_S = 24 * 3600
 """A table that goes to all tasks may take so long to make; Spark's five minutes would end judging on a busy machine."""
 BROADCAST_BYTES = 1_000_000
