@@ -17,7 +17,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 
 from harness.analysis.engine.compat import by_run, checkpoint, require_same_files
 from harness.analysis.engine.connect import remote_session, sail_session
-from harness.analysis.engine.session import tuned
+from harness.analysis.engine.session import TASK_BYTES, tuned
 from harness.analysis.judge import Judgement, Question, judge_sources, questions
 from harness.analysis.sources.reading import CORRUPT, from_table, read
 from harness.cli.judge import behind_uri
@@ -47,6 +47,8 @@ pytestmark = pytest.mark.whole
 
 KEPT = histories_in(Path(__file__).parents[1] / "histories")
 CHECKS = registry.names(registry.Kind.CHECK)
+IN_TASKS = 3 * TASK_BYTES
+"""As large as that, evidence is judged in several tasks."""
 
 
 @pytest.fixture(scope="module")
@@ -83,7 +85,7 @@ def judgements(sail: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
     for run_id, history in histories.items():
         candidate = history.candidate()
         criteria[run_id] = (settings_of(candidate.scenario, candidate.plan), tuple(history.recorded().checks))
-    sources = from_table(sail.read.schema(HISTORIES).parquet(str(root / "all.parquet")), 0)
+    sources = from_table(sail.read.schema(HISTORIES).parquet(str(root / "all.parquet")), IN_TASKS)
     made = judge_sources(sail, sources, questions(criteria), into=RunFolder(root / "judged"), keep=False)
     return {histories[judgement.run_id].name: judgement for judgement in made}
 
