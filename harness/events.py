@@ -960,9 +960,12 @@ KINDS: dict[str, type[Event]] = {
     kind.ev: kind for kind in list(globals().values()) if isinstance(kind, type) and issubclass(kind, Event) and kind.ev
 }
 
+FIELDS: dict[str, tuple[str, ...]] = {name: tuple(each.name for each in fields(kind)) for name, kind in KINDS.items()}
+"""Of each kind of line, without the common ones."""
+
 
 # Encoding is on the broker's hot path: several lines a record.
-_NAMES: dict[type[Event], tuple[str, ...]] = {kind: tuple(f.name for f in fields(kind)) for kind in KINDS.values()}
+_NAMES: dict[type[Event], tuple[str, ...]] = {kind: FIELDS[kind.ev] for kind in KINDS.values()}
 _VALUES = {kind: attrgetter(*names, "ev") for kind, names in _NAMES.items()}  # one name more: never a bare value
 _to_json = msgspec.json.Encoder().encode
 

@@ -19,12 +19,13 @@ from harness.contracts import registry
 from harness.errors import ClusterError, HarnessError, Interrupted
 from harness.experiment.collect import collect as collect_from
 from harness.experiment.drive import drive_cluster
-from harness.experiment.judge import Judging, assemble, require_evidence, run_checks, run_suites
+from harness.experiment.judge import Judging, assemble, run_checks, run_suites
+from harness.experiment.judgeable import logged_by, require_evidence
 from harness.experiment.stop_previous import end_in_other_process
 from harness.progress import Logged, Progress, number_of
 from harness.scenario.capabilities import require_capabilities, required_capabilities, slows_zookeeper
 from harness.scenario.draws import with_drawn
-from harness.scenario.external import claimed, place_of, require_owned
+from harness.scenario.external import claimed, place_of, require_owned, told_by
 from harness.scenario.file import scenario_of, scenario_yaml
 from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan, load_plan, make_plan
@@ -75,7 +76,7 @@ def create(scenario: Scenario, plan: Plan, runs: Path, *, owned: bool = False) -
         folder.scenario.write_text(scenario_yaml(scenario), encoding="utf-8")
         folder.plan.write_text(plan.to_json(), encoding="utf-8")
         write_plugins(folder, scenario, plan)
-        write_version(folder)
+        write_version(folder, logged_by(told_by(scenario)))
         keep_room(folder)
     except OSError as error:
         raise ClusterError(f"no run folder can be made in {runs}: {error}") from error

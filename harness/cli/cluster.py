@@ -173,7 +173,7 @@ def check(
 ) -> None:
     """Try each address, credential and command of a cluster file without changing anything, and list what is judged."""
     from harness.experiment.cluster_check import scenario_on, tried
-    from harness.experiment.judge import judged_of
+    from harness.experiment.judgeable import judged_of
     from harness.progress import number_of
     from harness.scenario.external import place_of
     from harness.system.extras import require

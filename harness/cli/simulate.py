@@ -166,10 +166,14 @@ def _lasts(sweep: Sweep) -> bool:
 
 def _judge(spark: "SparkSession", sweep: Sweep, progress: "SweepBars", *, simulated_s: float) -> Summary:
     """Judge the table of histories and write the summary."""
+    from harness.experiment.judgeable import checks_of, logging_of
     from harness.sweep import jobs as jobs
 
     began_s = time.monotonic()
-    verdicts = jobs.judge(spark, sweep, sweep.scenario.checks, progress)
+    checks = checks_of(sweep.scenario, logging_of(sweep.scenario, sweep.logged))
+    if checks is None:
+        raise EvidenceError(f"{sweep.root}: no check can judge what its brokers logged")
+    verdicts = jobs.judge(spark, sweep, checks, progress)
     coverage = jobs.covered(sweep)
     judged_s = time.monotonic() - began_s
     summary = summarize(sweep, verdicts, simulated_s=simulated_s, judged_s=judged_s, coverage=coverage)

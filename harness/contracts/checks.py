@@ -157,7 +157,7 @@ class Check:
     It must not depend on the number of records, or on their neighbours (`harness/analysis/prefilter.py`).
     """
     fields: ClassVar[tuple[str, ...]] = ()
-    """Fields of state changes that it uses, as kind.field; it skips lines without them."""
+    """Fields of state changes that it uses, as kind.field, and kinds that no fact needs but its answer does."""
     judges_without: ClassVar[tuple[str, ...]] = ()
     """Kinds of state changes and of excusing evidence that it uses if present; it judges without them too."""
 

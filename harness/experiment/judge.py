@@ -1,23 +1,35 @@
 """The two judging phases, checks in Spark and suites in Great Expectations, and the combined result of all phases."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from harness.analysis.sources.lineage import FINDINGS, LINEAGE, kinds_of, missing_events
-from harness.cluster.systems.system import EXTERNAL, System, system_named
+from harness.cluster.systems.system import system_named
 from harness.contracts import registry
-from harness.contracts.checks import Check, Settings, read_by
+from harness.contracts.checks import Settings, read_by
 from harness.contracts.faults import MayLoseData
-from harness.errors import HarnessError, Refused, SparkError, not_interrupted
+from harness.errors import HarnessError, SparkError, not_interrupted
 from harness.experiment.early_metadata import begun_late
 from harness.experiment.journal import fault_results, readable_journal
-from harness.experiment.without_plugins import asked_of, judged_without, needed_plugin, remarks_without
+from harness.experiment.judgeable import (
+    UNCLEAN_ELECTION,
+    checks_of,
+    effective,
+    fewer_than_named,
+    logging_of,
+    not_judged,
+    not_told,
+    properties_of,
+    read_in,
+    uncollected,
+)
+from harness.experiment.without_plugins import judged_without, needed_plugin, remarks_without
 from harness.progress import Progress, number_of, step
 from harness.scenario.draws import with_drawn
-from harness.scenario.external import told_by, unseen
+from harness.scenario.external import unseen
 from harness.scenario.file import scenario_of
 from harness.scenario.model import Scenario
 from harness.scenario.plan import SESSION_TIMEOUT, Plan, load_plan
@@ -26,21 +38,12 @@ from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase, PhaseNotes, Quiescence, ends, started_at
 from harness.store.result import CheckResult, Remark, RunResult, SuiteResult
 from harness.store.seal import Hole, damage, of_kind, sealed_lines
-from harness.values import PYTHON
+from harness.store.version import logged_in
 from harness.verdict import SystemVerdict
 
 if TYPE_CHECKING:
     from harness.analysis.judge import Judgement
 
-_OF_CLEANERS = ("log.cleaner.", "offsets.topic.segment.bytes")
-"""Prefixes of broker properties that make the offsets topic be cleaned during a run."""
-_COPIED = {"replicas": "data", "zookeeper": "metadata"}
-"""What brings a kind of evidence of an existing cluster."""
-AROUND_LOAD_S = 3600.0
-"""The longest duration of a run beyond its load, on the busiest machine."""
-EVIDENCE = "evidence"
-"""The fact with defects of lines."""
-UNCLEAN_ELECTION = "unclean.leader.election.enable"
 RETENTION = frozenset({"retention.ms", "retention.bytes"})
 RETENTION_OF_BROKERS = frozenset(f"log.retention.{of}" for of in ("ms", "minutes", "hours", "bytes"))
 
@@ -48,12 +51,12 @@ RETENTION_OF_BROKERS = frozenset(f"log.retention.{of}" for of in ("ms", "minutes
 def settings_of(scenario: Scenario, plan: Plan) -> Settings:
     """Return what the run's settings allow; of all topics, the most permissive value."""
     scenario = with_drawn(scenario, plan.drawn)
-    brokers = _properties(scenario)
+    brokers = properties_of(scenario)
     producers = [client.parameters for client in plan.clients if "acks" in client.parameters]
     return Settings(
         acks=frozenset(parameters["acks"] for parameters in producers),
-        min_insync_replicas=min(int(value) for value in _effective(scenario, MIN_INSYNC_REPLICAS)),
-        unclean_leader_election="true" in _effective(scenario, UNCLEAN_ELECTION),
+        min_insync_replicas=min(int(value) for value in effective(scenario, MIN_INSYNC_REPLICAS)),
+        unclean_leader_election="true" in effective(scenario, UNCLEAN_ELECTION),
         idempotence=all(parameters.get("idempotence", False) for parameters in producers) and bool(producers),
         power_loss=any(_forfeits(kind, parameters) for kind, parameters in scenario.kinds),
         deleting_topics=",".join(sorted(_deleting_topics(scenario))),
@@ -71,101 +74,10 @@ def _deleting_topics(scenario: Scenario) -> set[str]:
     return {topic.name for topic in scenario.topics if stated} | kept | {name for names in by_clients for name in names}
 
 
-def checks_of(scenario: Scenario) -> list[str] | None:
-    """Return the names of the checks that judge a run, an empty list for all; None if no check can.
-
-    These are the checks that the scenario names, whose plugins can be imported, and for which the system under test
-    leaves evidence.
-    """
-    asked = asked_of(scenario.checks)
-    broken = registry.unusable(asked)
-    if scenario.system == PYTHON and not broken and len(asked) >= len(scenario.checks):
-        return scenario.checks
-    untried = {answer.check for answer in not_judged(scenario)}
-    return [name for name in asked if name not in broken and registry.check(name).name not in untried] or None
-
-
-def not_judged(scenario: Scenario) -> list[CheckResult]:
-    """Return the answers of checks for which the system under test leaves no evidence."""
-    system = told_by(scenario)
-    asked = asked_of(scenario.checks)
-    broken = registry.unusable(asked)
-    checks = {name: registry.check(name) for name in asked if name not in broken}
-    return [
-        CheckResult(
-            check=check.name,
-            promise=check.promise,
-            verdict=SystemVerdict.NOT_JUDGED,
-            reason=not_told(system, gaps),
-        )
-        for check in checks.values()
-        if (gaps := _gaps(check, scenario, system))
-    ]
-
-
-def judged_of(scenario: Scenario) -> dict[str, list[str]]:
-    """Return the names of checks, by what becomes of them: judged, or why they are not."""
-    reasons = {answer.check: f"are not judged, as {answer.reason}" for answer in not_judged(scenario)}
-    by_reason: dict[str, list[str]] = {"are judged": []}
-    for name in asked_of(scenario.checks):
-        by_reason.setdefault(reasons.get(name, "are judged"), []).append(name)
-    return by_reason
-
-
-def _gaps(check: Check, scenario: Scenario, system: System) -> set[str]:
-    """Return the kinds of evidence, events and fields that a check needs and a system does not log."""
-    facts = _read_by(check, scenario)
-    kinds = {kind for kinds in missing_events(facts, system.emits).values() for kind in kinds}
-    kinds |= _uncollected(facts, scenario)
-    dispensable = set(check.judges_without)
-    if "true" in _effective(scenario, UNCLEAN_ELECTION):
-        dispensable -= {"zookeeper"}  # the leader epochs show which elections excuse a loss
-    kinds -= dispensable
-    return kinds | (set(check.fields) & system.missing_fields)
-
-
-def _uncollected(facts: Iterable[str], scenario: Scenario) -> set[str]:
-    """Return the kinds of evidence, beside state changes, that cannot be collected and that some facts are made of."""
-    made_of = set(kinds_of([fact for fact in facts if fact != EVIDENCE]))  # that one is made of any evidence
-    return made_of & (unseen(scenario) - {"state_changes"})
-
-
-def require_evidence(scenario: Scenario) -> None:
-    """Check that the system under test leaves evidence for a check that the scenario names.
-
-    Raises:
-        Refused: for none of them.
-    """
-    system = told_by(scenario)
-    broken = registry.unusable(scenario.checks)
-    checks = [registry.check(name) for name in scenario.checks if name not in broken]
-    if checks and all(_gaps(check, scenario, system) for check in checks):
-        raise Refused(f"{scenario.system} leaves no evidence for the checks of this scenario: {scenario.checks}")
-
-
-def not_told(system: System, events: Iterable[str]) -> str:
-    """Return why something cannot be judged: events that the brokers do not log, or commands that are not given."""
-    if system.name == EXTERNAL:
-        lacking = {_COPIED.get(event, "logs") for event in events}
-        return f"the cluster file has no command that copies {', '.join(sorted(lacking))}"
-    return f"{system.name} does not log {', '.join(sorted(events))}"
-
-
 def _forfeits(kind: str, parameters: dict[str, Any]) -> bool:
     """Return whether a fault may remove committed records, as the scenario allows."""
     fault = registry.fault(kind).Parameters.model_validate(parameters)
     return isinstance(fault, MayLoseData) and not fault.protect_committed
-
-
-def _properties(scenario: Scenario) -> dict[str, str]:
-    """Return the brokers' properties."""
-    return system_named(scenario.system).effective(scenario.cluster.brokers, scenario.cluster.properties)
-
-
-def _effective(scenario: Scenario, name: str) -> list[str]:
-    """Return each topic's effective properties: its own, else the broker's, else the default."""
-    brokers = _properties(scenario)
-    return [topic.config.get(name, brokers[name]).lower() for topic in scenario.topics]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,7 +208,7 @@ def within_holes(
 
     def as_far_as_known(result: CheckResult) -> CheckResult:
         check = registry.check(result.check)
-        reason = _unreliable(kinds_of(_read_by(check, scenario) if scenario else read_by(check)), holes)
+        reason = _unreliable(kinds_of(read_in(check, scenario) if scenario else read_by(check)), holes)
         if not reason or result.verdict is SystemVerdict.UNKNOWN:
             return result
         counted = f"{result.counted} found in evidence that cannot be relied on: " if result.counted else ""
@@ -305,24 +217,6 @@ def within_holes(
         )
 
     return [as_far_as_known(result) for result in checks] if holes else list(checks)
-
-
-def _read_by(check: Check, scenario: Scenario) -> tuple[str, ...]:
-    """Return the facts that the answer of a check rests on in a run of this scenario."""
-    return read_by(check, compacts=_compacts(scenario), expires=_expires(scenario))
-
-
-def _expires(scenario: Scenario) -> bool:
-    """Return whether a committed offset may expire during a run."""
-    retention_s = 60 * int(_properties(scenario)["offsets.retention.minutes"])
-    return retention_s <= scenario.duration_s + AROUND_LOAD_S
-
-
-def _compacts(scenario: Scenario) -> bool:
-    """Return whether a topic is compacted during a run; `__consumer_offsets` is with small segments."""
-    small = any(name.startswith(_OF_CLEANERS) for name in scenario.cluster.properties)
-    of_brokers = _properties(scenario)["log.cleanup.policy"]
-    return small or any("compact" in topic.config.get("cleanup.policy", of_brokers) for topic in scenario.topics)
 
 
 def _unreliable(kinds: Sequence[str], holes: Sequence[Hole]) -> str:
@@ -348,7 +242,8 @@ def run_checks(
     scenario = scenario_of(folder)
     plan = load_plan(folder.plan)
     without = judged_without(folder)
-    if needed_plugin(folder) or (names := checks_of(scenario)) is None:
+    logging = logging_of(scenario, logged_in(folder))
+    if needed_plugin(folder) or (names := checks_of(scenario, logging)) is None:
         return Checked(checks=without)
     settings = settings_of(scenario, plan)
     holes = holes_in(folder, scenario, plan)
@@ -368,7 +263,7 @@ def run_checks(
             judgement = (judging or judge)(folder, settings, names, progress)
         notes.remarks += judgement.remarks
         counts.update(judgement.counts)
-        untried = not_judged(scenario)
+        untried = not_judged(scenario, logging)
         notes.remarks += fewer_than_named(scenario, untried)
         return within_holes(judgement.checks, holes, scenario) + untried + without
 
@@ -376,14 +271,6 @@ def run_checks(
     rows = number_of(sum(counts.values()), "row")
     progress.message(f"{number_of(len(answers), 'answer')} of checks, from {rows} of facts")
     return Checked(checks=answers, counts=counts)
-
-
-def fewer_than_named(scenario: Scenario, untried: Sequence[CheckResult]) -> list[Remark]:
-    """Return a doubt where an existing cluster leaves no evidence for checks that the scenario names one by one."""
-    if scenario.cluster.external is None or not scenario.checks or not untried:
-        return []
-    named = ", ".join(registry.check_title(answer.check) for answer in untried)
-    return [_doubt(f"{number_of(len(untried), 'check')} that the scenario names cannot judge: {named}", Phase.JUDGE)]
 
 
 @contextmanager
@@ -408,7 +295,8 @@ def _import_suites() -> None:
 def run_suites(folder: RunFolder, progress: Progress, notes: PhaseNotes) -> list[SuiteResult]:
     """Return the suites' answers about the facts that the checks left; uses an open session."""
     scenario, plan = scenario_of(folder), load_plan(folder.plan)
-    if needed_plugin(folder) or (names := checks_of(scenario)) is None:
+    logging = logging_of(scenario, logged_in(folder))
+    if needed_plugin(folder) or (names := checks_of(scenario, logging)) is None:
         notes.remark("the suites could not judge: no check did", forbids_pass=True)
         return []
     settings = settings_of(scenario, plan)
@@ -417,12 +305,11 @@ def run_suites(folder: RunFolder, progress: Progress, notes: PhaseNotes) -> list
     if unreliable:
         unreliable[FINDINGS] = next(iter(unreliable.values()))
 
-    system = told_by(scenario)
-    lacking = {table: set(events) for table, events in missing_events(LINEAGE, system.emits).items()}
+    lacking = {table: set(events) for table, events in missing_events(LINEAGE, logging.kinds).items()}
     for table in LINEAGE:
-        if kinds := _uncollected([table], scenario):
+        if kinds := uncollected([table], scenario):
             lacking[table] = lacking.get(table, set()) | kinds
-    not_told_of = {table: not_told(system, names) for table, names in lacking.items()}
+    not_told_of = {table: not_told(logging, names) for table, names in lacking.items()}
 
     def suites() -> list[SuiteResult]:
         run: Callable[..., list[SuiteResult]] = registry.import_module("expectations.runner").run

@@ -1,16 +1,16 @@
 """The result of a recorded history: judged promises, unjudged ones, and the evidence that those need."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from harness.analysis.judge import Judgement
-from harness.analysis.sources.lineage import LINEAGE
+from harness.analysis.sources.lineage import LINEAGE, events_of
 from harness.contracts import registry
-from harness.contracts.checks import Check, Subject
+from harness.contracts.checks import Check, Subject, read_by
 from harness.errors import EvidenceError
 from harness.ingest.formats import formats
-from harness.ingest.settings import AllowedSettings
+from harness.ingest.settings import EVERY_EVENT, AllowedSettings
 from harness.progress import number_of
 from harness.store.folder import RunFolder
 from harness.store.result import CheckResult, Remark, StoredModel, forbidding, reason_of
@@ -189,6 +189,29 @@ def doubted(results: Iterable[CheckResult], settings: AllowedSettings, counts: M
         else result
         for result in results
     ]
+
+
+def unlogged(results: Iterable[CheckResult], events: Collection[str]) -> list[CheckResult]:
+    """Return the answers, without violations that an event would explain of a kind that does not occur in the history.
+
+    Args:
+        results: Answers of checks.
+        events: The kinds of state changes that occur.
+    """
+    return [_unlogged(result, events) if result.verdict is SystemVerdict.FAIL else result for result in results]
+
+
+def _unlogged(result: CheckResult, events: Collection[str]) -> CheckResult:
+    check = registry.check(result.check)
+    needed = events_of(read_by(check)) | {name.partition(".")[0] for name in check.fields}
+    lacking = sorted(needed - set(events) - set(check.judges_without))
+    if not lacking:
+        return result
+    reason = (
+        f"brokers may not log {', '.join(lacking)}, which do not occur (if they do: --set {EVERY_EVENT}): "
+        f"{number_of(result.violations, 'time')}, first: {result.reason}"
+    )
+    return result.model_copy(update={"verdict": SystemVerdict.UNKNOWN, "violations": 0, "reason": reason})
 
 
 def _is_excused_by_elections(check: str) -> bool:

@@ -16,7 +16,7 @@ from harness.analysis.unstated import Otherwise
 from harness.contracts.registry import check_title
 from harness.errors import EvidenceError
 from harness.experiment.judge import remark_on, within_holes
-from harness.ingest.answer import HistoryResult, all_answers, divided, doubted, settings_in_words, undecided
+from harness.ingest.answer import HistoryResult, all_answers, divided, doubted, settings_in_words, undecided, unlogged
 from harness.ingest.ends import ends_in_words
 from harness.ingest.expansion import EXPANSION
 from harness.ingest.lines import RecordedEvidence
@@ -79,11 +79,16 @@ def judge_history(
         unread = [remark.subject for remark in judgement.remarks if remark.text.endswith(names)]
         ends = [Remark(text=text, phase=Phase.JUDGE, subject="operations") for text in ends_in_words(spark, folder)]
         explained = evidence.explain(unread)
+        accused = any(check.verdict is SystemVerdict.FAIL for check in judgement.checks)
+        stated_events = settings.is_stated("every_event") and settings.every_event
+        events = evidence.events() if accused and paths.get("state_changes") and not stated_events else None
     except SPARK_ERRORS as error:
         raise_if_engine_lost(error)
         raise EvidenceError(f"the history cannot be judged: {reason(error)}") from error
     listed = {kind: list(texts) for kind, texts in paths.items() if texts}
     judged, unjudged = divided(plugins, judgement, listed)
+    if events is not None:
+        judged = unlogged(judged, events)
     result = HistoryResult(
         name=name,
         evidence=listed,

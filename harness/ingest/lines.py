@@ -127,6 +127,10 @@ class RecordedEvidence:
         deleted = lines.join(failed, on=["process", "index"], how="left_anti").select("topic").distinct()
         return sorted(row.topic for row in deleted.collect())
 
+    def events(self) -> set[str]:
+        """Return the kinds of state changes that occur."""
+        return {row.ev for row in self._lines("state_changes").select("ev").distinct().collect()}
+
     def without_acks(self) -> DataFrame | None:
         """Return `process` and `index` of the sends whose acks no line states; None if there are none."""
         sends = self._having(OpKind.SEND).groupBy("process", "index").agg(F.max("acks").alias("acks"))

@@ -80,6 +80,10 @@ class AllowedSettings(BaseModel):
     compacted_topics: Annotated[
         _Topics, Field(description="Topics, with commas, whose cleanup.policy has compact, or none")
     ] = ""
+    every_event: Annotated[
+        bool,
+        Field(strict=True, description="Whether brokers log every kind of state change, also those that do not occur"),
+    ] = True
 
     def for_checks(self) -> Settings:
         """Return them as checks take them."""
@@ -159,6 +163,7 @@ KAFKA_HINTS: Mapping[str, str] = {
 }
 """What to state instead of other names of Kafka's."""
 COMPACTED = "compacted_topics=none"
+EVERY_EVENT = "every_event=true"
 _LENIENT: Mapping[str, Lenient] = {
     "acks": Lenient(1, lambda a, b: max((a, b), key=(-1, 1, 0).index), "acks=all"),
     "min_insync_replicas": Lenient(1, min, "min_insync_replicas=NUMBER"),
@@ -168,16 +173,20 @@ _LENIENT: Mapping[str, Lenient] = {
     "read_from_start": Lenient(False, min, "read_from_start=true"),
     "deleting_topics": Lenient(ANY_TOPIC, _all_topics, "deleting_topics=none"),
     "compacted_topics": Lenient("", _all_topics, COMPACTED),
+    "every_event": Lenient(False, min, EVERY_EVENT),
 }
 """By the name of the setting."""
 
 
 def otherwise(settings: AllowedSettings) -> dict[str, AllowedSettings]:
-    """Return the settings with each unstated one at its most lenient, by what would state it."""
+    """Return the settings with each unstated one at its most lenient, by what would state it.
+
+    Whether every event is logged is for the kinds of events that occur to decide, not for the checks.
+    """
     return {
         each.decides: settings.model_copy(update={name: each.value})
         for name, each in _LENIENT.items()
-        if not settings.is_stated(name)
+        if not settings.is_stated(name) and each.decides != EVERY_EVENT
     }
 
 

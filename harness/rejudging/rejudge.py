@@ -16,13 +16,12 @@ from harness.errors import EvidenceError
 from harness.experiment.judge import (
     Checked,
     assembled,
-    checks_of,
     holes_in,
-    not_judged,
     settings_of,
     suites_imported_meanwhile,
     within_holes,
 )
+from harness.experiment.judgeable import checks_of, logging_of, not_judged
 from harness.experiment.without_plugins import judged_without, needed_plugin
 from harness.progress import Progress
 from harness.rejudging.differences import Difference, differences
@@ -31,7 +30,7 @@ from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan, load_plan
 from harness.store.folder import RunFolder
 from harness.store.result import CheckResult, RunResult
-from harness.store.version import require_version
+from harness.store.version import logged_in, require_version
 from harness.system.interruption import Background
 from harness.system.scratch import scratch_folder
 
@@ -88,7 +87,7 @@ def _answers(folder: RunFolder, scenario: Scenario, plan: Plan, answer: Judgemen
     if needed_plugin(folder):
         return judged_without(folder)
     checks = within_holes(answer.checks, holes_in(folder, scenario, plan), scenario)
-    return checks + not_judged(scenario) + judged_without(folder)
+    return checks + not_judged(scenario, logging_of(scenario, logged_in(folder))) + judged_without(folder)
 
 
 Judgements = dict[Path, Judgement | EvidenceError]
@@ -116,7 +115,7 @@ def _case(folder: RunFolder) -> Case | None:
     """Return what is asked about a run; None where no check can be asked."""
     require_version(folder)
     scenario = scenario_of(folder)
-    if needed_plugin(folder) or (names := checks_of(scenario)) is None:
+    if needed_plugin(folder) or (names := checks_of(scenario, logging_of(scenario, logged_in(folder)))) is None:
         return None
     settings = settings_of(scenario, load_plan(folder.plan))
     return Case(folder=folder, settings=settings, checks=tuple(names))

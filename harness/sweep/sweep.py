@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from harness.contracts import registry
 from harness.contracts.registry import check_key, check_title
 from harness.errors import ClusterError, EvidenceError, ScenarioError
+from harness.events import FIELDS
 from harness.progress import Listener
 from harness.report.why import Kind, Reason, of, why
 from harness.scenario.model import Scenario
@@ -25,7 +26,7 @@ from harness.scenario.seeds import derived_seed
 from harness.store.coverage import Coverage
 from harness.store.folder import RunFolder
 from harness.store.result import CheckResult, NamedFaultVerdict, NamedSystemVerdict, RunResult, StoredModel, reason_of
-from harness.store.version import VERSION, require_readable
+from harness.store.version import VERSION, Logged, require_readable, stated_or_first
 from harness.verdict import ExitCode, FaultVerdict, SystemVerdict
 
 DRIVER = "simulated"
@@ -57,6 +58,8 @@ class Sweep:
     """Executors write here: on a cluster of several machines it is a folder that they share."""
     replay: str = ""
     """The command that replays a schedule, without its seed; see `replay_command`."""
+    logged: Logged | None = None
+    """Fields of the state changes in its table, by kind; None: those that brokers log today."""
 
     @property
     def histories(self) -> Path:
@@ -99,6 +102,8 @@ class SweepRequest(StoredModel):
     replay: str
     evidence: int
     """Version of the lines in its table."""
+    logged: dict[str, tuple[str, ...]] | None = None
+    """Fields of the state changes in its table, by kind; None if the harness that simulated it did not state them."""
 
 
 def request_file(root: Path) -> Path:
@@ -122,7 +127,14 @@ def load_sweep(root: Path) -> Sweep:
         raise EvidenceError(f"{path}: cannot be read: {reason_of(error)}") from error
     require_readable(request.evidence, str(root))
     scenario = read_scenario(request.scenario, str(path))
-    return Sweep(scenario=scenario, seed=request.seed, schedules=request.schedules, root=root, replay=request.replay)
+    return Sweep(
+        scenario=scenario,
+        seed=request.seed,
+        schedules=request.schedules,
+        root=root,
+        replay=request.replay,
+        logged=stated_or_first(request.logged),
+    )
 
 
 def new_sweep(scenario: Scenario, seed: int, schedules: int, parent: Path, replay: str) -> Sweep:
@@ -145,7 +157,12 @@ def new_sweep(scenario: Scenario, seed: int, schedules: int, parent: Path, repla
     try:
         root.mkdir(parents=True)
         request = SweepRequest(
-            scenario=scenario_yaml(scenario), seed=seed, schedules=schedules, replay=replay, evidence=VERSION
+            scenario=scenario_yaml(scenario),
+            seed=seed,
+            schedules=schedules,
+            replay=replay,
+            evidence=VERSION,
+            logged=FIELDS,
         )
         request_file(root).write_text(request.model_dump_json(indent=2) + "\n", encoding="utf-8")
     except OSError as error:

@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from harness.analysis import subjects
+from harness.analysis.check_helpers.open_requests import CLIENTS_LIVE, DEADLINE_S
 from harness.analysis.check_helpers.transactions import TRANSACTIONS_WHOLE
 from harness.analysis.subjects import subjects_of
 from harness.analysis.tables.schemas import TABLES
@@ -83,6 +84,16 @@ def of_coordinator(partition: int, *, whole: bool) -> Row:
     return "transactions", {"topic": "__transaction_state", "partition": partition, "whole": whole}
 
 
+def waiting() -> list[Row]:
+    """A request without an end of each of three clients."""
+    return [sent("v", invoke_ns=0, complete_ns=None, process=f"p{number}") for number in THREE]
+
+
+def later(number: int) -> Row:
+    """Another request of a client, after the deadline of the one without an end."""
+    return sent("w", 0, invoke_ns=0, complete_ns=DEADLINE_S * 1_000_000_000, process=f"p{number}")
+
+
 SPECIAL: dict[Subject, tuple[Rows, str]] = {
     subjects.RECORDS_READ: (
         lambda seen: [*sends(), *(read(f"v{number}", 0, partition=number) for number in seen)],
@@ -92,6 +103,7 @@ SPECIAL: dict[Subject, tuple[Rows, str]] = {
         lambda seen: [*sends(), *(read(f"v{n}", 0, partition=n) for n in seen), *(end(1, n) for n in THREE)],
         "orders-2",
     ),
+    CLIENTS_LIVE: (lambda seen: [*waiting(), *(later(number) for number in seen), later(9)], "client p2"),
     subjects.RECORDS_PLACED: (
         lambda seen: [*sends()[: len(seen)], *(sent("v", partition=2, outcome="ok") for _ in THREE[len(seen) :])],
         "orders-2",

@@ -9,6 +9,8 @@ LOST = state(1, leader=1, epoch=0, isr=[1, 2], previous=BEGUN)
 LEADERLESS = state(1, leader=-1, epoch=1, isr=[1])
 UNANSWERED = sent("b", invoke_ns=1_000_000_000, complete_ns=None, index=7)
 
+DIED = sent("b", invoke_ns=1_000_000_000, complete_ns=None, process="p1")
+
 
 def ended(at_s: float) -> Row:
     return sent("a", 0, complete_ns=int(at_s * 1e9))
@@ -66,6 +68,7 @@ CASES = {
         UNANSWERED,
         sent("c", invoke_ns=5_000_000_000, complete_ns=None, index=8),
         sent("d", invoke_ns=5_000_000_000, complete_ns=None, process="p1"),
+        sent("e", 0, complete_ns=66_000_000_000, process="p1"),
         ended(70),
         text="2 of p0 to orders got no answer and did not fail, the oldest for 69 s",
         shown='"index":7,"number":2',
@@ -73,6 +76,11 @@ CASES = {
     ),
     "a topic that is gone needs no leader": passes(*THREE, LEADERLESS, topic(present=False), ended(5)),
     "a request never got an end": fails(*THREE, BEGUN, UNANSWERED, ended(61), text="1 of p0 to orders got no answer"),
+    "a client that may have died with its request is not left without an answer": passes(
+        *THREE, BEGUN, DIED, ended(200)
+    ),
+    "it does not excuse a replica that never came back": fails(*THREE, BEGUN, LOST, DIED, ended(200)),
+    "a client that died a little before the end had its time": passes(*THREE, BEGUN, DIED, ended(60)),
     "the run ended before its deadline": passes(*THREE, BEGUN, UNANSWERED, ended(60)),
     "its deadline begins when all is healed": passes(*THREE, BEGUN, UNANSWERED, injected(healed_s=10), ended(69)),
     "it never got an end after all was healed": fails(*THREE, BEGUN, UNANSWERED, injected(healed_s=10), ended(70)),

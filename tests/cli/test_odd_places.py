@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from harness.events import FIELDS
 from harness.rejudging.rejudge import Rejudged
 from harness.scenario.file import load_scenario, scenario_yaml
 from harness.store.folder import RunFolder
@@ -146,7 +147,7 @@ def test_a_run_that_cannot_be_judged_costs_no_other_its_answer(
 ) -> None:
     for name in ("a", "b"):
         (runs / name / "scenario.yaml").write_text(scenario_yaml(load_scenario("kill-leader")), encoding="utf-8")
-        write_version(RunFolder(runs / name))
+        write_version(RunFolder(runs / name), FIELDS)
     (runs / "b" / damaged).write_bytes(b"\xff")
 
     def compare(folders: list[RunFolder], _progress: object) -> Iterator[Rejudged]:

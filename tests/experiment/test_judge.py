@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 
+from harness.cluster.systems.system import system_named
 from harness.contracts.registry import Kind, names
-from harness.experiment.judge import checks_of, not_judged, under_load, within_holes
+from harness.experiment.judge import under_load, within_holes
+from harness.experiment.judgeable import checks_of, logged_by, logging_of, not_judged
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Quiescence
 from harness.store.result import CheckResult
@@ -36,6 +38,50 @@ def test_a_check_is_not_judged_where_the_system_says_nothing_of_what_it_asks_abo
 ) -> None:
     answers = {answer.check: answer.reason for answer in not_judged(KAFKA)}
     assert answers.get(check) == reason
+
+
+EVERYTHING = logged_by(system_named("python"))
+
+
+def without(kind: str, *fields: str) -> dict[str, list[str]]:
+    """Return what brokers log without a kind of event, or without these fields of it."""
+    stated = {name: list(known) for name, known in EVERYTHING.items()}
+    stated[kind] = [name for name in stated[kind] if name not in fields]
+    return stated if fields else {name: known for name, known in stated.items() if name != kind}
+
+
+@pytest.mark.parametrize(
+    ("recorded", "untried"),
+    [
+        pytest.param(EVERYTHING, {}, id="everything that they log today"),
+        pytest.param(
+            without("logs_close"),
+            dict.fromkeys(["clean-stops", "log-starts", "recovery-points"], "logs_close"),
+            id="no end of a life, which accuses the start after it",
+        ),
+        pytest.param(
+            without("ctl_send", "live_brokers"),
+            {"live-brokers": "ctl_send.live_brokers"},
+            id="an event without a field",
+        ),
+        pytest.param(
+            without("segment_delete"),
+            dict.fromkeys(["retention", "step-by-step"], "segment_delete"),
+            id="no deletions, which the model walks too",
+        ),
+        pytest.param({**EVERYTHING, "later": ["new"]}, {}, id="more than this version knows"),
+    ],
+)
+def test_a_check_is_not_judged_where_the_recording_harness_logged_less_than_it_asks_about(
+    recorded: Mapping[str, Sequence[str]], untried: Mapping[str, str]
+) -> None:
+    logging = logging_of(scenario(), recorded)
+    lacking = "an earlier version of the harness recorded this run, in which python does not log {}"
+    answers = not_judged(scenario(), logging)
+    assert {answer.check: answer.reason for answer in answers} == {
+        check: lacking.format(kind) for check, kind in untried.items()
+    }
+    assert set(checks_of(scenario(), logging) or names(Kind.CHECK)) == set(names(Kind.CHECK)) - untried.keys()
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from harness.experiment.judge import checks_of, require_evidence
+from harness.experiment.judgeable import checks_of, require_evidence
 from harness.experiment.without_plugins import judged_without, needed_plugin, remarks_without
 from harness.scenario.file import load_scenario, scenario_of, scenario_yaml
 from harness.scenario.plan import make_plan

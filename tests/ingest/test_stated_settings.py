@@ -95,3 +95,59 @@ def test_a_history_whose_log_goes_on_past_all_readers_is_no_pass(spark: SparkSes
     (answer,) = judged(spark, tmp_path, lines, check="duplicate").checks
     assert answer.verdict is UNKNOWN
     assert answer.reason.startswith("997 of 1,000 offsets before the ends of partitions lie past the last record")
+
+
+def log_of(*events: dict[str, Any]) -> Lines:
+    """The state-change log of one broker, whose second life takes a log for clean."""
+    lives = ("first", "second")
+    here = {"topic": "t", "partition": 0}
+    load = here | {
+        "ev": "recovery",
+        "clean": True,
+        "high_watermark": 5,
+        "log_end_offset": 5,
+        "log_start_offset": 0,
+        "recovery_point": 5,
+    }
+    start = {"ev": "broker_start", "config_digest": "d", "clean_marker": True, "planted_bugs": []}
+    lead = here | {
+        "ev": "become_follower",
+        "leader": 1,
+        "leader_epoch": 0,
+        "previous_leader_epoch": -1,
+        "log_start_offset": 0,
+        "high_watermark": 0,
+        "log_end_offset": 5,
+    }
+    first, second = [start, load, lead, *events], [start, load]
+    return [
+        {"ts": 0, "mono": number, "seq": seq, "broker": 1, "inc": life, "session": "", "broker_epoch": -1} | line
+        for number, (life, lines) in enumerate(zip(lives, (first, second), strict=True))
+        for seq, line in enumerate(lines)
+    ]
+
+
+CLOSE = {"ev": "logs_close"}
+
+
+@pytest.mark.parametrize(
+    ("events", "stated", "verdict"),
+    [
+        pytest.param([], [], UNKNOWN, id="brokers that may not log it are not accused"),
+        pytest.param([], ["every_event=false"], UNKNOWN, id="nor those that do not"),
+        pytest.param([], ["every_event=true"], FAIL, id="those that would have logged it are"),
+        pytest.param([CLOSE], ["every_event=true"], PASS, id="it is logged"),
+    ],
+)
+def test_a_kind_of_event_that_does_not_occur_accuses_only_brokers_that_log_it(
+    spark: SparkSession, tmp_path: Path, events: Lines, stated: list[str], verdict: SystemVerdict
+) -> None:
+    file = tmp_path / "state-change.jsonl"
+    file.write_text("".join(f"{json.dumps(line)}\n" for line in log_of(*events)), encoding="utf-8")
+    settings = load_settings(None, [*OTHERS, *stated])
+    paths = {"state_changes": [str(file)]}
+    result = judge_history(spark, paths, settings, RunFolder(tmp_path / "judged"), checks=["clean-stops"])
+    (answer,) = result.checks
+    assert answer.verdict is verdict, answer.reason
+    assert ("logs_close" in answer.reason) == (verdict is UNKNOWN)
+    assert ("--set every_event=true" in answer.reason) == (verdict is UNKNOWN)

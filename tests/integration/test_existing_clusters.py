@@ -19,7 +19,7 @@ from harness.cluster.systems.kafka import jars
 from harness.cluster.systems.kafka.log4j import LEVELS
 from harness.cluster.systems.kafka.releases import release_of
 from harness.cluster.systems.system import system_named
-from harness.experiment.judge import not_judged
+from harness.experiment.judgeable import not_judged
 from harness.scenario.file import read_scenario
 from tests.cluster.external.secured import ADMIN_PASSWORD, Certificates
 

@@ -8,7 +8,8 @@ import pytest
 from harness import phases
 from harness.contracts.registry import Kind, names
 from harness.errors import Refused, ScenarioError
-from harness.experiment.judge import fewer_than_named, missing_evidence, not_judged
+from harness.experiment.judge import missing_evidence
+from harness.experiment.judgeable import fewer_than_named, not_judged
 from harness.scenario.external import claimed, require_owned, unseen, without_commands
 from harness.scenario.file import read_scenario, scenario_yaml
 from harness.scenario.model import Scenario

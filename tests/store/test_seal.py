@@ -2,6 +2,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.events import FIELDS
 from harness.store.folder import RunFolder
 from harness.store.seal import NO_END, damage, of_kind, seal
 from harness.store.version import write_version
@@ -14,7 +15,7 @@ KILLED = ENDED[:-1]
 @pytest.fixture
 def run(tmp_path: Path) -> RunFolder:
     folder = RunFolder(tmp_path)
-    write_version(folder)
+    write_version(folder, FIELDS)
     for path, lines in (
         (folder.phases, [b"{}\n"]),
         (folder.zookeeper, ENDED),

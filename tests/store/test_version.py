@@ -3,8 +3,9 @@ from pathlib import Path
 import pytest
 
 from harness.errors import EvidenceError
+from harness.events import FIELDS, KINDS
 from harness.store.folder import RunFolder
-from harness.store.version import VERSION, require_version, write_version
+from harness.store.version import VERSION, logged_in, require_version, write_version
 from harness.sweep.sweep import load_sweep, new_sweep, request_file
 from tests.simulation.scenarios import KILL_LEADER, scenario
 
@@ -13,8 +14,18 @@ def test_a_new_run_says_its_version_and_one_that_does_not_is_refused(tmp_path: P
     folder = RunFolder(tmp_path)
     with pytest.raises(EvidenceError, match=r"format\.json is missing: no version of evidence is stated"):
         require_version(folder)
-    write_version(folder)
+    write_version(folder, {"append": ["crc"]})
     require_version(folder)
+    assert logged_in(folder) == {"append": ("crc",)}
+
+
+def test_a_run_that_states_no_events_has_those_of_the_first_runs_of_its_version(tmp_path: Path) -> None:
+    folder = RunFolder(tmp_path)
+    folder.format.write_text(f'{{"evidence": {VERSION}}}', encoding="utf-8")
+    logged = logged_in(folder)
+    assert set(KINDS) - set(logged) >= {"logs_close", "log_start", "segment_delete", "leave_request", "txn_state"}
+    assert set(FIELDS["ctl_send"]) - set(logged["ctl_send"]) == {"live_brokers", "queued_ms"}
+    assert set(logged["append"]) == set(FIELDS["append"])
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def carried_out_one_by_one(kill: Kill, place: Place) -> Outcome:
         elif phase in TEARDOWN and was_killed:
             coming = [*TEARDOWN, *(each for each in coming if each not in TEARDOWN)]
     wait_for_the_end(place)
-    if Phase.STOP in workers:  # else it is for a reaper
+    if Phase.STOP in workers and kill.phase in WHILE_IT_LIVES:  # else a reaper removes what a killed phase left
         outcome.wrong += left_of(place, namespaces)
     outcome.wrong += left_after_reaping(place, namespaces)
     outcome.wrong += _wrong_verdict(run)

@@ -46,6 +46,7 @@ from harness.events import (
     Truncate,
     ZkWrite,
 )
+from harness.model.subjects import OF_BROKERS
 from harness.store.history import OpKind
 
 PLACES: dict[str, str] = {
@@ -224,6 +225,16 @@ def missing_events(facts: Collection[str], emits: Collection[str]) -> dict[str, 
     """Return the kinds of state changes that facts lack, by fact, if brokers log only some; empty if they log all."""
     lacking = {fact: _events_of(fact) - _ENOUGH_WITHOUT.get(fact, set()) - set(emits) for fact in facts}
     return {fact: sorted(events) for fact, events in lacking.items() if events}
+
+
+MODELLED = frozenset(kind for subject in OF_BROKERS for kind in subject.legal)
+"""The kinds of state changes that the model walks: where one is not logged, the steps after it look illegal."""
+
+
+def events_of(facts: Collection[str]) -> set[str]:
+    """Return the kinds of state changes without which something of these facts can look wrong."""
+    modelled = MODELLED if "steps" in facts else set[str]()
+    return set(modelled).union(*(_events_of(fact) - _ENOUGH_WITHOUT.get(fact, set()) for fact in facts))
 
 
 def _events_of(fact: str) -> set[str]:

@@ -33,6 +33,7 @@ class LiveBrokers(Check):
     )
     needs: ClassVar[tuple[str, ...]] = ("beliefs", "registrations")
     reads: ClassVar[tuple[str, ...]] = ("controller_passes", "fault_windows")
+    fields: ClassVar[tuple[str, ...]] = ("ctl_send.live_brokers", "ctl_send.queued_ms")
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a broker that a controller has wrong in one line."""

@@ -4,7 +4,8 @@ At the end every partition has a live leader, and every assigned replica whose b
 lagging follower joins as soon as it has caught up, and a stuck one is out after `replica.lag.time.max.ms`; so what is
 missing a minute after the last heal stays missing. A run that ended before that proves nothing, and if all members of
 the ISR are down no replica may lead unless unclean election is allowed: both are notes. No request takes longer than
-that either, even if it ends with an error.
+that either, even if it ends with an error. A client that wrote nothing later than its open request may have died:
+only the time in which it certainly lived counts.
 """
 
 from typing import ClassVar
@@ -14,11 +15,10 @@ from pyspark.sql import functions as F
 
 from harness.analysis.check_helpers.assumptions import HEALED
 from harness.analysis.check_helpers.findings import event, finding, ids, phrase
+from harness.analysis.check_helpers.open_requests import CLIENTS_LIVE, DEADLINE_S, open_requests, quiet_since
 from harness.analysis.frames import PARTITION_KEY, contains, stored
-from harness.contracts.checks import Assumption, Check, Settings, Severity
+from harness.contracts.checks import Assumption, Check, Settings, Severity, Subject
 from harness.events import NO_LEADER
-
-DEADLINE_S = 60
 
 
 class Recovery(Check):
@@ -34,10 +34,11 @@ class Recovery(Check):
     reads: ClassVar[tuple[str, ...]] = ("fault_windows", "topics")
     judges_without: ClassVar[tuple[str, ...]] = ("broker_registered",)
     assumes: ClassVar[tuple[Assumption, ...]] = (HEALED,)
+    covers: ClassVar[tuple[Subject, ...]] = (CLIENTS_LIVE,)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a partition that is not complete, and one a client without an answer."""
-        quiet = stored(_quiet_since(facts["fault_windows"], facts["sends"]))
+        quiet = stored(quiet_since(facts["fault_windows"], facts["sends"]))
         return self._not_whole(facts, quiet, settings).unionByName(self._unanswered(facts["sends"], quiet))
 
     def _not_whole(self, facts: dict[str, DataFrame], quiet: DataFrame, settings: Settings) -> DataFrame:
@@ -75,11 +76,8 @@ class Recovery(Check):
         )
 
     def _unanswered(self, sends: DataFrame, quiet: DataFrame) -> DataFrame:
-        waited_s = (F.col("ended_ns") - F.greatest("invoke_ns", "healed_ns")) / 1e9
         rows = (
-            sends.where(F.col("complete_ns").isNull())
-            .join(quiet, on="run_id", how="inner")
-            .withColumn("waited_s", waited_s)
+            open_requests(sends, quiet)
             .where(F.col("waited_s") >= DEADLINE_S)
             .groupBy(*PARTITION_KEY, "process")
             .agg(F.count("*").alias("number"), F.min("index").alias("index"), F.max("waited_s").alias("waited_s"))
@@ -113,13 +111,6 @@ def _live(registrations: DataFrame) -> DataFrame:
     return registrations.groupBy("run_id").agg(
         F.array_sort(F.collect_set(F.when(stands, F.col("broker")))).alias("live")
     )
-
-
-def _quiet_since(faults: DataFrame, sends: DataFrame) -> DataFrame:
-    """One row a run: when the last fault was healed, null without any, and when the load ended."""
-    healed = faults.groupBy("run_id").agg(F.max("healed_ns").alias("healed_ns"))
-    ended = sends.groupBy("run_id").agg(F.max(F.greatest("invoke_ns", "complete_ns")).alias("ended_ns"))
-    return ended.join(healed, on="run_id", how="left")
 
 
 PLUGIN: type[Check] = Recovery

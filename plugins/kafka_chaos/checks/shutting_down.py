@@ -24,6 +24,7 @@ class ShuttingDown(Check):
         "(KafkaController.controlledShutdown)."
     )
     needs: ClassVar[tuple[str, ...]] = ("beliefs", "registrations")
+    fields: ClassVar[tuple[str, ...]] = ("leave_request",)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding an election that leaves out a broker that has not asked since it registered."""
