@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import confluent_kafka
+import confluent_kafka.admin
 
 from kafka_chaos.recorder import Recorder
 from kafka_chaos.recorder.confluent import Consumer, Producer
@@ -22,6 +23,10 @@ from kafka_chaos.recorder.recording import value_id
 RECORDS = 50_000
 PACE_PER_S = 10_000
 ROUNDS = 3
+ANSWER_S = 10.0
+"""A cluster answers within so long."""
+SILENCE_S = 30.0
+"""After so long without a record, no more are expected."""
 
 
 def cpu_us(work: Callable[[], object], records: int = RECORDS) -> float:
@@ -59,12 +64,25 @@ def paced(producer: Any, topic: str, prefix: str) -> float:
             producer.poll(0)
             with suppress(ValueError):
                 time.sleep(began + number / PACE_PER_S - time.monotonic())
-    producer.flush()
+    if left := producer.flush(SILENCE_S):
+        raise SystemExit(f"{left:,} of {RECORDS:,} records were not acknowledged within {SILENCE_S:g} s")
     return RECORDS / (time.monotonic() - began)
+
+
+def require_topic(servers: str, topic: str) -> None:
+    """Check that a cluster answers and has the topic; raises SystemExit."""
+    client = confluent_kafka.admin.AdminClient({"bootstrap.servers": servers})
+    try:
+        found = client.list_topics(topic, timeout=ANSWER_S).topics[topic]
+    except confluent_kafka.KafkaException as error:
+        raise SystemExit(f"no broker of {servers} answers within {ANSWER_S:g} s: {error.args[0].str()}") from None
+    if found.error is not None:
+        raise SystemExit(f"the topic {topic} cannot be used: {found.error.str()}")
 
 
 def on_a_cluster(servers: str, topic: str, folder: Path) -> None:
     """Print throughput and CPU time of both sides, with a recorder and without."""
+    require_topic(servers, topic)
     for number in range(ROUNDS):
         group = {"bootstrap.servers": servers, "group.id": f"{topic}-{number}", "auto.offset.reset": "earliest"}
         of_producer = {"bootstrap.servers": servers}
@@ -87,9 +105,12 @@ def on_a_cluster(servers: str, topic: str, folder: Path) -> None:
 
 def take(consumer: Any) -> None:
     """Read as many records as were sent at once."""
-    left = RECORDS
+    left, last_s = RECORDS, time.monotonic()
     while left > 0:
-        left -= len(consumer.consume(500, 1.0))
+        if records := consumer.consume(500, 1.0):
+            left, last_s = left - len(records), time.monotonic()
+        elif time.monotonic() - last_s > SILENCE_S:
+            raise SystemExit(f"{left:,} of {RECORDS:,} records were not read: none came for {SILENCE_S:g} s")
 
 
 def main() -> None:

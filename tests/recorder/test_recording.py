@@ -5,19 +5,27 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
-from unittest.mock import Mock
+from unittest.mock import AsyncMock, Mock
 
+import aiokafka
+import kafka
 import pytest
+from kafka.errors import KafkaError
+from kafka.structs import OffsetAndMetadata
 
 from harness.ingest.formats import formats
 from harness.system.chain import read_chain
 from kafka_chaos.recorder import Recorder
+from kafka_chaos.recorder.aio import Consumer as AsyncConsumer
 from kafka_chaos.recorder.aio import Producer as AsyncProducer
 from kafka_chaos.recorder.confluent import Producer
+from kafka_chaos.recorder.kafka_python import Consumer as SyncConsumer
 from kafka_chaos.recorder.recording import Lines, Reading, id_of, topic_settings, value_id
 
 
@@ -225,3 +233,59 @@ def test_two_clients_never_share_a_file(tmp_path: Path) -> None:
     Lines(tmp_path, "client").close()
     with pytest.raises(FileExistsError):
         Lines(tmp_path, "client")
+
+
+COMMITTED = OffsetAndMetadata(8, "", -1)
+PLACE = kafka.TopicPartition("orders", 2)
+
+
+def of_kafka_python(recorder: Recorder, answer: Exception | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commit by kafka-python, whose library answers so, and read back."""
+    consumer = SyncConsumer.__new__(SyncConsumer)
+    lines = recorder.lines("consumer")
+    vars(consumer).update(_lines=lines, _commits=True, _group="g", _committed=set())
+    monkeypatch.setattr(kafka.KafkaConsumer, "commit", Mock(side_effect=answer))
+    monkeypatch.setattr(kafka.KafkaConsumer, "committed", lambda *_: 8)
+    with nullcontext() if answer is None else pytest.raises(type(answer)):
+        consumer.commit({PLACE: COMMITTED})
+    assert consumer.committed(PLACE) == 8
+    lines.close()
+
+
+def of_aiokafka(recorder: Recorder, answer: Exception | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commit by aiokafka, whose library answers so, and read back."""
+    consumer = AsyncConsumer.__new__(AsyncConsumer)
+    lines, connection = recorder.lines("consumer"), {"group_id": "g"}
+    vars(consumer).update(_lines=lines, _commits=True, _connection=connection, _committed=set(), _closed=True)
+    monkeypatch.setattr(aiokafka.AIOKafkaConsumer, "commit", AsyncMock(side_effect=answer))
+    monkeypatch.setattr(aiokafka.AIOKafkaConsumer, "committed", AsyncMock(return_value=8))
+
+    async def commit() -> None:
+        with nullcontext() if answer is None else pytest.raises(type(answer)):
+            await consumer.commit({aiokafka.TopicPartition("orders", 2): 8})
+        assert await consumer.committed(aiokafka.TopicPartition("orders", 2)) == 8
+
+    asyncio.run(commit())
+    lines.close()
+
+
+@pytest.mark.parametrize("commit", [of_kafka_python, of_aiokafka])
+@pytest.mark.parametrize(
+    ("answer", "outcome"),
+    [
+        pytest.param(None, "ok", id="it is acknowledged"),
+        pytest.param(KafkaError("no answer"), "info", id="what became of it is unknown"),
+    ],
+)
+def test_a_commit_is_recorded_with_its_end_and_read_back(
+    commit: Callable[[Recorder, Exception | None, pytest.MonkeyPatch], None],
+    answer: Exception | None,
+    outcome: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    commit(Recorder(tmp_path), answer, monkeypatch)
+    (lines,) = recorded(tmp_path).values()
+    told = [(line["kind"], line["type"], line.get("offset"), line["group"]) for line in lines]
+    read_back = [("fetch_committed", "invoke", None, "g"), ("fetch_committed", "ok", 8, "g")]
+    assert told == [("commit", "invoke", 8, "g"), ("commit", outcome, 8, "g"), *read_back]

@@ -92,6 +92,8 @@ class Consumer(aiokafka.AIOKafkaConsumer):
         self._mode = "subscribe" if topics else "assign"
         self._reading = Reading()
         self._from_start = config.get("auto_offset_reset", "latest") == "earliest"
+        self._commits = config.get("group_id") is not None and not config.get("enable_auto_commit", True)
+        self._committed: set[TopicPartition] = set()
 
     def subscribe(self, *args: Any, **more: Any) -> None:
         """Subscribe: a rebalance may move the reader from now on."""
@@ -153,6 +155,37 @@ class Consumer(aiokafka.AIOKafkaConsumer):
             self._lines.polled(began_ns, self._mode, [_record(each) for records in polled.values() for each in records])
         return polled
 
+    async def commit(self, offsets: Any = None) -> None:
+        """Write down the commit, and how it ends; without automatic commits only, which are not seen."""
+        if not self._commits:
+            await super().commit(offsets)
+            return
+        if offsets is None:
+            offsets = {each: await self.position(each) for each in self.assignment()}
+        group, begin = str(self._connection["group_id"]), self._lines.commit_begins
+        starts = [
+            begin(group, at.topic, at.partition, each[0] if isinstance(each, tuple) else each)
+            for at, each in offsets.items()
+        ]
+        self._committed |= offsets.keys()
+        try:
+            await super().commit(offsets)
+        except BaseException as error:
+            for start in starts:
+                self._lines.commit_ends(start, "info", str(error))
+            raise
+        for start in starts:
+            self._lines.commit_ends(start, "ok")
+
+    async def committed(self, partition: TopicPartition) -> int | None:
+        """Write down the committed offset that is read back."""
+        began_ns = monotonic_ns()
+        offset: int | None = await super().committed(partition)
+        if self._commits:
+            known, group = -1 if offset is None else offset, str(self._connection["group_id"])
+            self._lines.committed(group, partition.topic, partition.partition, began_ns, known)
+        return offset
+
     async def read_to_the_end(self, timeout_s: float = 30.0) -> bool:
         """Read until every assigned partition is read to its end; False when time is up."""
         deadline = monotonic() + timeout_s
@@ -176,6 +209,9 @@ class Consumer(aiokafka.AIOKafkaConsumer):
                 began_ns = monotonic_ns()
                 for at, end in (await self.end_offsets(partitions) if partitions else {}).items():
                     self._lines.end_offset(at.topic, at.partition, began_ns, end)
+            with suppress(KafkaError):
+                for each in sorted(self._committed):
+                    await self.committed(each)
             self._lines.settings(self._reading.settings(starts))
             topics = {topic for topic, _ in self._reading.partitions}
             self._lines.settings(await _settings_of(self._connection, topics))
@@ -187,7 +223,7 @@ class Consumer(aiokafka.AIOKafkaConsumer):
         for each in self.assignment():
             if (each.topic, each.partition) not in self._reading.partitions:
                 grouped = self._connection.get("group_id") is not None and self._mode == "subscribe"
-                from_start = self._from_start and not (grouped and await self.committed(each))
+                from_start = self._from_start and not (grouped and await super().committed(each))
                 self._reading.partitions[each.topic, each.partition] = from_start
 
 

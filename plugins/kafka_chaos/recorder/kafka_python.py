@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import kafka
 from kafka.admin import ConfigResource, ConfigResourceType, KafkaAdminClient
 from kafka.errors import KafkaError
-from kafka.structs import TopicPartition
+from kafka.structs import OffsetAndMetadata, TopicPartition
 
 from kafka_chaos.recorder.recording import Reading, id_of, stamped, topic_settings, value_id
 
@@ -83,6 +83,9 @@ class Consumer(kafka.KafkaConsumer):
         self._mode = "subscribe" if topics else "assign"
         self._reading = Reading()
         self._from_start = self.config["auto_offset_reset"] == "earliest"
+        self._group = str(self.config["group_id"])
+        self._commits = self.config["group_id"] is not None and not self.config["enable_auto_commit"]
+        self._committed: set[TopicPartition] = set()
         recorder.follow(self)
 
     def subscribe(self, *args: Any, **more: Any) -> None:
@@ -135,6 +138,55 @@ class Consumer(kafka.KafkaConsumer):
         self._lines.polled(began_ns, self._mode, (_record(record),))
         return record
 
+    def commit(self, offsets: Any = None, timeout_ms: int | None = None) -> None:
+        """Write down the commit, and how it ends; without automatic commits only, which are not seen."""
+        if not self._commits:
+            super().commit(offsets, timeout_ms)
+            return
+        offsets = self._positions() if offsets is None else offsets
+        starts = self._commit_begins(offsets)
+        try:
+            super().commit(offsets, timeout_ms)
+        except BaseException as error:
+            self._commit_ends(starts, "info", str(error))
+            raise
+        self._commit_ends(starts, "ok")
+
+    def commit_async(self, offsets: Any = None, callback: Any = None) -> Any:
+        """Write down the commit, and how it ends."""
+        if not self._commits:
+            return super().commit_async(offsets, callback)
+        offsets = self._positions() if offsets is None else offsets
+        starts = self._commit_begins(offsets)
+        future = super().commit_async(offsets, callback)
+        future.add_callback(lambda _: self._commit_ends(starts, "ok"))
+        future.add_errback(lambda error: self._commit_ends(starts, "info", str(error)))
+        return future
+
+    def committed(self, partition: TopicPartition, *args: Any, **more: Any) -> Any:
+        """Write down the committed offset that is read back."""
+        began_ns = monotonic_ns()
+        read = super().committed(partition, *args, **more)
+        if self._commits:
+            offset = -1 if read is None else getattr(read, "offset", read)
+            self._lines.committed(self._group, partition.topic, partition.partition, began_ns, offset)
+        return read
+
+    def _positions(self) -> dict[TopicPartition, Any]:
+        """Return what a commit without offsets commits."""
+        rest = ["", *[-1] * len(OffsetAndMetadata._fields)][: len(OffsetAndMetadata._fields) - 1]
+        known = {each: self.position(each) for each in self.assignment()}
+        return {each: OffsetAndMetadata(offset, *rest) for each, offset in known.items() if offset is not None}
+
+    def _commit_begins(self, offsets: dict[TopicPartition, Any]) -> list[str]:
+        self._committed |= offsets.keys()
+        begin = self._lines.commit_begins
+        return [begin(self._group, at.topic, at.partition, each.offset) for at, each in offsets.items()]
+
+    def _commit_ends(self, starts: list[str], outcome: str, error: str = "") -> None:
+        for start in starts:
+            self._lines.commit_ends(start, outcome, error)
+
     def read_to_the_end(self, timeout_s: float = 30.0) -> bool:
         """Read until every assigned partition is read to its end; False when time is up."""
         deadline = monotonic() + timeout_s
@@ -163,6 +215,9 @@ class Consumer(kafka.KafkaConsumer):
             began_ns = monotonic_ns()
             for at, end in self.end_offsets(partitions).items():
                 self._lines.end_offset(at.topic, at.partition, began_ns, end)
+        with suppress(KafkaError):
+            for each in sorted(self._committed):
+                self.committed(each)
         self._lines.settings(self._reading.settings(starts))
         self._lines.settings(_settings_of(self._connection, {topic for topic, _ in self._reading.partitions}))
         self._lines.close()
@@ -172,7 +227,7 @@ class Consumer(kafka.KafkaConsumer):
         for each in self.assignment():
             if (each.topic, each.partition) not in self._reading.partitions:
                 grouped = self.config["group_id"] is not None and self._mode == "subscribe"
-                from_start = self._from_start and not (grouped and self.committed(each))
+                from_start = self._from_start and not (grouped and super().committed(each))
                 self._reading.partitions[each.topic, each.partition] = from_start
 
 
