@@ -201,4 +201,5 @@ def test_every_setting_is_said_and_whether_it_is_assumed() -> None:
         "read_from_start": ("true", True),
         "deleting_topics": ("none", True),
         "compacted_topics": ("none", True),
+        "every_event": ("true", True),
     }
