@@ -3,7 +3,10 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
+
+from harness.analysis.sources import parsed_lines
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -85,3 +88,12 @@ def test_a_line_is_read_as_apache_spark_reads_it(name: str, spark: "SparkSession
     assert alone == by_spark
     assert beside == by_spark
     assert last[CORRUPT] == "nonsense"
+
+
+def test_small_tables_share_a_message_and_large_ones_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parsed_lines, "MESSAGE_BYTES", 80)
+    numbers = pa.schema([("number", pa.int64())])
+    tables = [numbers.empty_table(), *(pa.table({"number": list(range(rows))}, numbers) for rows in (2, 3, 25, 1))]
+    sizes = [len(message) for message in parsed_lines._messages(tables)]
+    assert sizes == [5, 10, 10, 6]
+    assert list(parsed_lines._messages([])) == []
