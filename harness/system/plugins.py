@@ -118,10 +118,16 @@ def refresh() -> None:
 
 
 def use_folders(more: Iterable[Path | str]) -> None:
-    """Add folders of plugins, for this process and those that it starts; one that has none of any kind is left out."""
+    """Add folders of plugins, for this process and those that it starts.
+
+    A folder without plugins is left out, and so is the source of a package whose distribution is installed.
+    """
     named = folders()
+    modules = (value.partition(":")[0] for _, _, value in declared())
+    packages = {module.rpartition(".")[0].rpartition(".")[2] for module in modules}
     for folder in map(os.path.abspath, more):
-        if folder not in named and any(Path(folder, kind).is_dir() for kind in Kind):
+        has_some = any(Path(folder, kind).is_dir() for kind in Kind)
+        if has_some and folder not in named and Path(folder).name not in packages:
             named.append(folder)
             os.environ[FOLDERS] = os.pathsep.join(named)
 
@@ -143,8 +149,17 @@ def _found(kind: Kind, folders: tuple[str, ...]) -> Found:
             plugins += _of_folder(kind, Path(folder))
         except (OSError, UnicodeDecodeError) as error:
             broken.append(f"{FOLDERS}: {folder} cannot be read: {error}")
+    plugins = _once(plugins) if folders else plugins
     plugins.sort(key=lambda each: (each.name != USUAL.get(kind), each.name.lower()))
     return Found(plugins=tuple(plugins), broken=tuple(broken))
+
+
+def _once(plugins: Iterable[Plugin]) -> list[Plugin]:
+    """Return each file once: a folder may be that of a package which is installed where it lies."""
+    by_file: dict[tuple[Path, str], Plugin] = {}
+    for plugin in plugins:
+        by_file.setdefault((plugin.path.resolve(), plugin.name), plugin)
+    return list(by_file.values())
 
 
 @cache

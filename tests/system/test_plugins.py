@@ -166,6 +166,20 @@ def test_a_folder_that_is_not_there_is_said(tmp_path: Path, monkeypatch: pytest.
     assert broken("checks") == [f"CHAOS_PLUGINS: {tmp_path / 'gone'} cannot be read: there is no such folder"]
 
 
+@pytest.mark.parametrize("named", [pytest.param(True, id="named"), pytest.param(False, id="found beside its tests")])
+def test_the_folder_of_an_installed_package_brings_no_plugin_twice(
+    install: Install, monkeypatch: pytest.MonkeyPatch, named: bool
+) -> None:
+    files = {"acme/__init__.py": "", "acme/faults/nap.py": FAULT.format(name="nap")}
+    root = install("acme-chaos", files, {"faults": "acme = acme.faults"})
+    if named:
+        monkeypatch.setenv(plugins.FOLDERS, str(root / "acme"))
+    else:
+        plugins.use_folders([root / "acme"])
+        assert plugins.folders() == []
+    assert str(registry.provider_of(Kind.FAULT, "nap")) == "acme-chaos 1.0"
+
+
 def test_the_folder_beside_a_scenario_is_used(tmp_path: Path) -> None:
     folder_of(tmp_path / "plugins", faults_nap=FAULT.format(name="nap"))
     (tmp_path / "own.yaml").write_text("name: own\n", encoding="utf-8")

@@ -1,5 +1,7 @@
 """Which plugins does a run of the suite test?"""
 
+from pathlib import Path
+
 import pytest
 
 from harness.contracts.registry import Kind
@@ -46,7 +48,10 @@ def _named(text: str, known: list[Plugin]) -> list[Plugin]:
             return [only(Kind(f"{kind}s"), name)]
     except (PluginError, ValueError) as error:
         raise pytest.UsageError(f"{text}: {error}") from error
-    plugins = [each for each in known if each.provider.name == text.rstrip("/")]
+    folder = Path(text).resolve() if "/" in text else None
+    plugins = [
+        each for each in known if each.provider.name == text.rstrip("/") or folder in each.path.resolve().parents
+    ]
     if not plugins:
         providers = ", ".join(dict.fromkeys(each.provider.name for each in known))
         raise pytest.UsageError(f"{text} brings no plugins; those that do: {providers}; or name one, as fault:nap")
