@@ -10,9 +10,10 @@ from typing import Any, Self, TypeVar
 from harness.cluster.capabilities import Direction, Side
 from harness.cluster.driver import ClusterStatus
 from harness.contracts.faults import Effect
+from harness.errors import ClusterError
 from harness.values import PYTHON
 from harness.zookeeper.view import PartitionView
-from kafka_chaos.api.cluster import LONGEST_S, AsyncCluster
+from kafka_chaos.api.cluster import LONGEST_S, NOT_RUNNING, AsyncCluster
 
 Value = TypeVar("Value")
 
@@ -40,10 +41,12 @@ class Cluster:
             driver=driver,
             folder=folder,
         )
-        self._loop: asyncio.AbstractEventLoop
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def __enter__(self) -> Self:
         """Start it; return when clients can use it."""
+        if self._loop is not None:
+            raise ClusterError("the cluster runs already")
         self._loop = asyncio.new_event_loop()
         self._thread = Thread(target=self._loop.run_forever, name="kafka-chaos", daemon=True)
         self._thread.start()
@@ -169,9 +172,15 @@ class Cluster:
             self._do(block.__aexit__(None, None, None))
 
     def _do(self, work: Coroutine[Any, Any, Value]) -> Value:
+        __tracebackhide__ = True  # pytest shows the line of the test, and the error
+        if self._loop is None:
+            work.close()
+            raise ClusterError(NOT_RUNNING)
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def _end(self) -> None:
-        self._loop.call_soon_threadsafe(self._loop.stop)
+        loop, self._loop = self._loop, None
+        assert loop is not None, "it ends once"
+        loop.call_soon_threadsafe(loop.stop)
         self._thread.join()
-        self._loop.close()
+        loop.close()

@@ -7,6 +7,7 @@ import os
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -26,7 +27,6 @@ from harness.cluster.readiness import view_of
 from harness.cluster.systems.system import system_named
 from harness.contracts import registry
 from harness.contracts.faults import Effect, FaultContext
-from harness.contracts.targets import NO_BROKERS, parse_target, resolve
 from harness.errors import ClusterError, Refused, ScenarioError
 from harness.kafka.brokers import group_coordinator
 from harness.scenario.capabilities import missing, require_lasting_cluster, require_system
@@ -35,6 +35,7 @@ from harness.system.process_state import ProcessState
 from harness.system.waiting import until
 from harness.values import PYTHON
 from harness.zookeeper.view import OpenableView, PartitionView, ZookeeperView
+from kafka_chaos.api.asked import Wanted, assignment_of, checked, member, sides_of, target_of
 
 DISTURBS = frozenset({"kill", "pause", "isolate"})
 """What every cluster can be put under, or it is not started."""
@@ -44,6 +45,16 @@ LONGEST_S = 60.0
 """Of a disturbance that is not ended: a pause, an isolation, a hold."""
 READY_S = 30.0
 CLUSTER_ID = "api"
+NOT_RUNNING = "the cluster does not run: use it within its `with` block"
+
+
+@dataclass(frozen=True, slots=True)
+class _Running:
+    """What there is of a cluster between its start and its end."""
+
+    driver: ClusterDriver
+    view: OpenableView
+    status: ClusterStatus
 
 
 class AsyncCluster:
@@ -70,41 +81,56 @@ class AsyncCluster:
             needs: What must be prepared for faults: `clock`, `disk-errors`, `disk-files`, `disk-space`, `power`.
             driver: Where the brokers run; `chaos list drivers` names them.
             folder: Where configuration, data and logs are; by default a temporary folder that is removed.
+
+        Raises:
+            ScenarioError: an argument has a value of another type.
         """
-        self._needs = DISTURBS | frozenset(needs)
+        values = {"properties": properties or {}, "planted_bugs": planted_bugs, "needs": needs}
+        wanted = checked(Wanted, values, "the cluster")
+        self._needs = DISTURBS | frozenset(wanted.needs)
         self._driver_name, self._folder = driver, folder
         self._request = ClusterRequest(
             brokers=brokers,
-            properties=dict(properties or {}),
+            properties=wanted.properties,
             system=system,
-            planted_bugs=tuple(planted_bugs),
+            planted_bugs=tuple(wanted.planted_bugs),
             needs=self._needs,
             owner_pid=os.getpid(),
         )
         self._stack = AsyncExitStack()
-        self._driver: ClusterDriver
-        self._view: OpenableView
-        self._status: ClusterStatus
+        self._running: _Running | None = None
 
     async def __aenter__(self) -> Self:
         """Start it; return when clients can use it.
 
         Raises:
             ScenarioError: the system or a capability does not exist, or is not to be had on this machine.
-            ClusterError: it did not come up, and nothing of it is left.
+            ClusterError: it did not come up, and nothing of it is left; or it runs already.
         """
+        if self._running is not None:
+            raise ClusterError("the cluster runs already")
         self._require()
         async with AsyncExitStack() as stack:
             folder = self._folder or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="kafka-chaos-")))
             folder.mkdir(parents=True, exist_ok=True)
-            self._driver = registry.driver_class(self._driver_name)(folder.resolve(), CLUSTER_ID)
-            self._status = await self._driver.start(self._request)
-            stack.push_async_callback(self._driver.stop)
-            view = view_of(self._status.zookeeper_connect, self._status.controllers)
-            self._view = await stack.enter_async_context(view)
+            driver = registry.driver_class(self._driver_name)(folder.resolve(), CLUSTER_ID)
+            status = await driver.start(self._request)
+            stack.push_async_callback(driver.stop)
+            view = await stack.enter_async_context(view_of(status.zookeeper_connect, status.controllers))
+            stack.callback(self._ended)
+            self._running = _Running(driver, view, status)
             await self._groups_ready()
             self._stack = stack.pop_all()
         return self
+
+    def _ended(self) -> None:
+        self._running = None
+
+    @property
+    def _now(self) -> _Running:
+        if self._running is None:
+            raise ClusterError(NOT_RUNNING)
+        return self._running
 
     async def _groups_ready(self) -> None:
         """Create the offsets topic now: later a dead broker could leave too few brokers for its replicas."""
@@ -131,41 +157,38 @@ class AsyncCluster:
     @property
     def bootstrap_servers(self) -> str:
         """The addresses that clients are configured with."""
-        return self._status.bootstrap_servers
+        return self._now.status.bootstrap_servers
 
     @property
     def brokers(self) -> tuple[int, ...]:
         """The ids of all brokers, whether they run or not."""
-        return tuple(broker.broker_id for broker in self._status.brokers)
+        return tuple(broker.broker_id for broker in self._now.status.brokers)
 
     async def status(self) -> ClusterStatus:
         """Return what runs now: state, process, addresses and files of each broker."""
-        return await self._driver.status()
+        return await self._now.driver.status()
 
     async def create_topic(self, name: str, *, partitions: int = 1, replication_factor: int | None = None) -> None:
         """Create a topic, and return when each of its partitions has a leader.
 
         Raises:
+            ScenarioError: Kafka has no topics with such a name or number of partitions.
             ClusterError: there is a topic of that name, or more replicas are asked for than there are brokers.
         """
-        replicas = replication_factor or min(3, len(self.brokers))
-        if replicas > len(self.brokers):
-            raise ClusterError(f"{replicas} replicas do not fit on {len(self.brokers)} brokers")
-        ids = [*self.brokers, *self.brokers]
-        starts = [partition % len(self.brokers) for partition in range(partitions)]
-        assignment = {partition: ids[start : start + replicas] for partition, start in enumerate(starts)}
-        if not await self._view.create_topic(name, assignment):
+        replicas = min(3, len(self.brokers)) if replication_factor is None else replication_factor
+        assignment = assignment_of(name, partitions, replicas, self.brokers)
+        if not await self._now.view.create_topic(name, assignment):
             raise ClusterError(f"there is a topic {name} already")
 
         async def led() -> int:
-            return sum(each.topic == name and each.leader >= 0 for each in await self._view.partitions())
+            return sum(each.topic == name and each.leader >= 0 for each in await self._now.view.partitions())
 
         what = f"a leader of each of {partitions} partitions of {name}"
         await until(led, lambda seen: seen == partitions, what=what, timeout_s=READY_S, every_s=0.05)
 
     async def partition(self, topic: str, partition: int = 0) -> PartitionView:
         """Return leader, leader epoch, ISR and replicas of a partition; ClusterError when there is none."""
-        for each in await self._view.partitions():
+        for each in await self._now.view.partitions():
             if (each.topic, each.partition) == (topic, partition):
                 return each
         raise ClusterError(f"there is no partition {topic}-{partition}")
@@ -193,11 +216,11 @@ class AsyncCluster:
 
     async def start(self, broker_id: int) -> None:
         """Start a stopped broker with its data; return when it is registered again."""
-        await self._driver.start_broker(broker_id)
+        await self._now.driver.start_broker(broker_id)
 
     async def stop(self, broker_id: int, *, timeout_s: float = 30.0) -> None:
         """Shut a broker down cleanly (SIGTERM): it hands its partitions over first."""
-        await self._driver.stop_broker(broker_id, timeout_s=timeout_s)
+        await self._now.driver.stop_broker(broker_id, timeout_s=timeout_s)
 
     async def pause(self, broker_id: int, *, at_most_s: float = LONGEST_S) -> None:
         """Freeze a broker (SIGSTOP) until `resume`, or for so long."""
@@ -216,7 +239,8 @@ class AsyncCluster:
         at_most_s: float = LONGEST_S,
     ) -> None:
         """Cut a broker's links until `rejoin`, or for so long; connections stay half open, and what is sent waits."""
-        await self._able("isolate").isolate(broker_id, tuple(sides), direction, at_most_s=at_most_s)
+        way = member(Direction, direction, "direction")
+        await self._able("isolate").isolate(broker_id, sides_of(sides), way, at_most_s=at_most_s)
 
     async def rejoin(self, broker_id: int) -> None:
         """Restore the links that were cut or held for a broker; what waited arrives."""
@@ -243,18 +267,18 @@ class AsyncCluster:
 
     async def expire_session(self, broker_id: int) -> None:
         """End a broker's ZooKeeper session; return when it has registered with another one."""
-        if not isinstance(self._view, ZookeeperView):
+        if not isinstance(self._now.view, ZookeeperView):
             raise ClusterError(f"{self._request.system} has no ZooKeeper, and so no sessions")
-        registered = await self._view.registrations()
+        registered = await self._now.view.registrations()
         if broker_id not in registered:
             raise ClusterError(f"broker {broker_id} is not registered; registered: {sorted(registered)}")
-        await self._view.expire(registered[broker_id].session)
+        await self._now.view.expire(registered[broker_id].session)
 
         def anew(seen: Mapping[int, Any]) -> bool:
             return broker_id in seen and seen[broker_id].session != registered[broker_id].session
 
         what = f"a registration of broker {broker_id} by a new session"
-        await until(self._view.registrations, anew, what=what, timeout_s=READY_S, every_s=0.05)
+        await until(self._now.view.registrations, anew, what=what, timeout_s=READY_S, every_s=0.05)
 
     @asynccontextmanager
     async def fault(
@@ -271,6 +295,7 @@ class AsyncCluster:
         Raises:
             PluginError: there is no such kind.
             ScenarioError: target or parameters are wrong, or the cluster was not started for it (`needs`).
+            ClusterError: no broker is the target now.
             Refused: the driver cannot do it on this machine.
         """
         plugin = registry.fault(kind)
@@ -278,12 +303,10 @@ class AsyncCluster:
             raise Refused(f"the driver {self._driver_name} cannot do this here: {lacking}")
         if unmet := sorted(PREPARED.intersection(plugin.requires) - self._needs):
             raise ScenarioError(f"{kind} takes {', '.join(unmet)}: start the cluster with needs={unmet}")
-        try:
-            values, aimed = plugin.Parameters.model_validate(parameters), parse_target(target)
-            brokers = () if aimed.role in NO_BROKERS else await resolve(aimed, self._view)
-        except ValueError as error:
-            raise ScenarioError(f"{kind}: {error}") from error
-        context = FaultContext(driver=self._driver, view=self._view)
+        values = checked(plugin.Parameters, parameters, kind)
+        known = [each.broker_id for each in (*self._now.status.brokers, *self._now.status.quorum)]
+        aimed, brokers = await target_of(kind, target, self._now.view, known)
+        context = FaultContext(driver=self._now.driver, view=self._now.view)
         injection = await plugin.prepare(context, aimed, brokers, values, duration_s=duration_s)
         try:
             injection = await plugin.inject(context, injection)
@@ -301,7 +324,7 @@ class AsyncCluster:
                 await self.start(broker.broker_id)
         all_ids = set(self.brokers)
         what = "every broker registered"
-        await until(self._view.registrations, lambda seen: set(seen) == all_ids, what=what, timeout_s=READY_S)
+        await until(self._now.view.registrations, lambda seen: set(seen) == all_ids, what=what, timeout_s=READY_S)
 
     async def state_changes(self) -> list[dict[str, Any]]:
         """Return what the brokers logged, by time: elections, ISR changes, high watermarks, truncations."""
@@ -315,6 +338,6 @@ class AsyncCluster:
 
     def _able(self, name: str) -> Any:
         """Return the driver as one with a capability."""
-        if not isinstance(self._driver, CAPABILITIES[name]):
-            raise Refused(f"the driver {self._driver.name} does not have the capability {name}")
-        return self._driver
+        if not isinstance(self._now.driver, CAPABILITIES[name]):
+            raise Refused(f"the driver {self._now.driver.name} does not have the capability {name}")
+        return self._now.driver
