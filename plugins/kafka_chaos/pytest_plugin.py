@@ -17,8 +17,12 @@ if TYPE_CHECKING:
     from kafka_chaos.testing_cluster import Clusters, KafkaCluster
 
 MARK = "kafka_cluster"
+TAKEN = ("system", "brokers", "properties", "needs")
+"""What the mark says, by name."""
 SHOWN = 200
 """State changes that the output of a failed test has, the last ones."""
+USED = pytest.StashKey["KafkaCluster"]()
+"""The cluster of a test, also where a fixture that uses it fails."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -37,9 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Declare the mark, and ignore two warnings of kafka-python, which an application cannot mend."""
-    config.addinivalue_line(
-        "markers", f"{MARK}(system, brokers, properties, needs): what the fixture kafka_cluster of this test is"
-    )
+    config.addinivalue_line("markers", f"{MARK}({', '.join(TAKEN)}): what the fixture kafka_cluster of this test is")
     config.addinivalue_line("filterwarnings", "ignore:(read|open)_text is deprecated:DeprecationWarning")
 
 
@@ -62,10 +64,26 @@ def _kafka_clusters() -> Iterator[Clusters]:
 @pytest.fixture
 def kafka_cluster(request: pytest.FixtureRequest, _kafka_clusters: Clusters) -> Iterator[KafkaCluster]:
     """Three brokers that speak Kafka's protocol, with a prefix for this test; healed when it ends."""
-    mark = request.node.get_closest_marker(MARK)
-    wanted: dict[str, Any] = {"system": request.config.getoption("chaos_system")} | (mark.kwargs if mark else {})
-    with _kafka_clusters.of_test(request.node.name, wanted) as cluster:
-        yield cluster
+    from harness.errors import HarnessError
+
+    wanted = {"system": request.config.getoption("chaos_system")} | _marked(request.node)
+    try:
+        cluster = _kafka_clusters.of_test(request.node.name, wanted)
+    except HarnessError as error:
+        pytest.fail(f"no cluster: {error}", pytrace=False)
+    request.node.stash[USED] = cluster
+    yield cluster
+    cluster.heal()
+
+
+def _marked(test: pytest.Item) -> dict[str, Any]:
+    mark = test.get_closest_marker(MARK)
+    if mark is None:
+        return {}
+    if mark.args or mark.kwargs.keys() - set(TAKEN):
+        given = ", ".join([*map(repr, mark.args), *mark.kwargs])
+        pytest.fail(f"the mark {MARK} takes {', '.join(f'{name}=' for name in TAKEN)}, not {given}", pytrace=False)
+    return dict(mark.kwargs)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -74,8 +92,8 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Show what the brokers did beside the output of a test that failed."""
     report = yield
-    cluster = getattr(item, "funcargs", {}).get(MARK)
-    if call.when == "call" and report.failed and cluster is not None:
+    cluster = item.stash.get(USED, None)
+    if report.failed and cluster is not None:
         report.sections.append(("state changes of kafka_cluster", _changes_of(cluster)))
     return report
 

@@ -2,8 +2,8 @@
 
 import re
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import Any, Self
 
 from kafka_chaos.api import Cluster
@@ -12,6 +12,8 @@ __all__ = ["Clusters", "KafkaCluster"]
 
 NAME_LENGTH = 40
 OF_BROKERS = ("broker_start", "broker_registered", "broker_stop", "zk_session", "controller_elected", "log_dir_failure")
+STEPS = ("replica_state", "partition_state")
+"""Steps of a controller's state machines, of which an election is the result; a line for each replica."""
 UNSAID = {"broker", "ts", "ev", "mono", "seq", "inc", "session", "broker_epoch"}
 """Fields of a state change that its line for people does not have."""
 
@@ -49,7 +51,8 @@ class KafkaCluster(Cluster):
         return "\n".join(lines + [self._line(line) for line in own[-limit:]])
 
     def _is_own(self, line: Mapping[str, Any]) -> bool:
-        return line.get("ev") in OF_BROKERS or str(line.get("topic", "")).startswith(self.prefix)
+        own = line.get("ev") not in STEPS and str(line.get("topic", "")).startswith(self.prefix)
+        return own or line.get("ev") in OF_BROKERS
 
     def _line(self, line: Mapping[str, Any]) -> str:
         seconds = (line.get("ts", self._begun_ns) - self._begun_ns) / 1e9
@@ -73,9 +76,12 @@ class Clusters:
         """Stop all of them."""
         self._stack.close()
 
-    @contextmanager
-    def of_test(self, test: str, wanted: Mapping[str, Any]) -> Iterator[KafkaCluster]:
-        """Yield the cluster that a test asks for; heal it when the test ends."""
+    def of_test(self, test: str, wanted: Mapping[str, Any]) -> KafkaCluster:
+        """Return the cluster that a test asks for, with a prefix of this test.
+
+        Raises:
+            HarnessError: it cannot be had.
+        """
         key = repr(sorted(wanted.items()))
         if key not in self._running:
             self._running[key] = self._stack.enter_context(KafkaCluster(**wanted))
@@ -83,7 +89,4 @@ class Clusters:
         self._tests += 1
         name = re.sub(r"[^A-Za-z0-9_-]+", "-", test)[:NAME_LENGTH].strip("-")
         cluster.begin(f"{name}-{self._tests}-")
-        try:
-            yield cluster
-        finally:
-            cluster.heal()
+        return cluster
