@@ -355,6 +355,16 @@ def test_a_fault_of_a_folder_has_its_parameters_in_the_form_and_is_asked_for_wit
     assert (fault.kind, fault.parameters["see_timeout_s"]) == ("doze", 3)
 
 
+def test_a_fault_that_breaks_is_left_out_with_its_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "faults").mkdir()
+    (tmp_path / "faults" / "bang.py").write_text("1/0", encoding="utf-8")
+    monkeypatch.setenv(FOLDERS, str(tmp_path))
+    kind = form_cache.ready_form()["fault.kind"].schema
+    assert "kill" in kind["enum"]
+    assert "bang" not in kind["enum"]
+    assert "cannot be imported: ZeroDivisionError" in kind["description_md"]
+
+
 def test_a_file_that_is_no_yaml_by_its_name_is_refused() -> None:
     param = form()["scenario_file"]
     assert param.resolve("mine.yaml") == "mine.yaml"

@@ -5,6 +5,7 @@ faults and workloads begin with the plugin's name: `fault.at_s`, `kill.confirm_t
 """
 
 import json
+import logging
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
@@ -18,9 +19,11 @@ from chaos_airflow.tasks.request import RunRequest
 from harness.cluster.systems.system import EXTERNAL
 from harness.contracts import registry
 from harness.contracts.registry import Kind
-from harness.errors import ScenarioError
+from harness.errors import PluginError, ScenarioError
 from harness.scenario.catalogue import catalogue
 from harness.scenario.model import Scenario
+
+log = logging.getLogger(__name__)
 
 DEFAULT_SCENARIO = "smoke"
 LARGEST_SEED = 2**53 - 1
@@ -87,10 +90,16 @@ Schema = Mapping[str, Any]
 def form() -> dict[str, Param]:
     """Return the parameters of the DAG by name, in the order of the form: what people change comes first."""
     params = what_is_run() | fields_of(Scenario)
+    broken: dict[str, str] = {}
     for kind, title in ((Kind.FAULT, "Fault"), (Kind.WORKLOAD, "Load")):
         for name in registry.names(kind):
-            plugin = registry.fault(name) if kind is Kind.FAULT else registry.workload(name)
+            try:
+                plugin = registry.fault(name) if kind is Kind.FAULT else registry.workload(name)
+            except PluginError as error:
+                broken[name] = str(error)
+                continue
             params.update(fields_of(plugin.Parameters, prefix=f"{name}.", section=f"{title}: {name}"))
+    _leave_out(broken, params["fault.kind"])
     for name, param in params.items():
         if name in FIRST:
             param.schema.pop("section", None)
@@ -98,6 +107,16 @@ def form() -> dict[str, Param]:
         else:
             param.schema.setdefault("section", MORE)
     return dict(sorted(params.items(), key=lambda item: _place(*item)))
+
+
+def _leave_out(broken: Mapping[str, str], field: Param) -> None:
+    """Offer no plugin that cannot be used, and say why in the description of the field that would name it."""
+    schema = field.schema
+    schema["enum"] = [name for name in schema["enum"] if name not in broken]
+    schema["values_display"] = {name: text for name, text in schema["values_display"].items() if name not in broken}
+    schema["description_md"] = "; ".join([schema["description_md"], *(f"left out: {text}" for text in broken.values())])
+    for sentence in broken.values():
+        log.warning("form.plugin_left_out reason=%s", sentence)
 
 
 def what_is_run() -> dict[str, Param]:
