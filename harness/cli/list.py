@@ -36,7 +36,7 @@ def list_(what: Annotated[Listable, typer.Argument(help="What to list.")], as_js
         return
     if what is Listable.CHECKS:  # whose summaries begin with the names
         listed = [
-            replace(each, name=check_title(each.name), summary=each.summary.partition(": ")[2] or each.summary)
+            replace(each, name=check_title(each.name), summary=each.summary.removeprefix(f"{each.name}: "))
             for each in listed
         ]
     width = max((len(entry.name) for entry in listed), default=0)
