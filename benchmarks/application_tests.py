@@ -21,10 +21,9 @@ from kafka_chaos.api import Cluster
 from tools.results.rows import record
 
 MIB = 1 << 20
-FIGURES = {
-    "first record, s": "other.application_first_record_s",
-    "memory of all processes, MiB": "other.application_mib",
-}
+FIGURES = ("other.application_first_record_s", "other.application_mib")
+OF_KAFKA = ("other.application_kafka_first_record_s", "other.application_kafka_mib")
+COLUMNS = ("first record, s", "memory of all processes, MiB")
 
 
 def write(configuration: Mapping[str, str | int], topic: str) -> None:
@@ -67,19 +66,18 @@ def main() -> None:
     """Measure, print, and record if asked to."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.application_tests", description=__doc__)
     parser.add_argument("--record", action="store_true", help="append the figures to results/measurements.json")
-    parser.add_argument("--kafka", metavar="RELEASE", default="", help="also this release of Apache Kafka, as 4.4.0")
+    parser.add_argument("--kafka", metavar="RELEASE", default="4.4.0", help="of Apache Kafka, for the third row")
     arguments = parser.parse_args()
-    measured = {"python": in_own_process(of_cluster, "python")[0], "mock": in_own_process(of_mock, "")[0]}
-    if arguments.kafka:
-        measured[f"kafka:{arguments.kafka}"] = in_own_process(of_cluster, f"kafka:{arguments.kafka}")[0]
+    original = f"kafka:{arguments.kafka}"
+    measured = {system: in_own_process(of_cluster, system)[0] for system in ("python", original)}
+    measured["librdkafka's mock"] = in_own_process(of_mock, "")[0]
     columns = [
-        {"": name, "first record, s": f"{took_s:.2f}", "memory of all processes, MiB": f"{mib:.0f}"}
-        for name, (took_s, mib) in measured.items()
+        {"": name, COLUMNS[0]: f"{took_s:.2f}", COLUMNS[1]: f"{mib:.0f}"} for name, (took_s, mib) in measured.items()
     ]
     Console().print(table_of_columns("Tests of applications", columns))
     if arguments.record:
-        figures = dict(zip(FIGURES.values(), measured["python"], strict=True))
-        peers = dict(zip(FIGURES.values(), measured["mock"], strict=True))
+        figures = dict(zip((*FIGURES, *OF_KAFKA), (*measured["python"], *measured[original]), strict=True))
+        peers = dict(zip(FIGURES, measured["librdkafka's mock"], strict=True))
         record("benchmarks.application_tests", figures, peers)
 
 
