@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 ScenarioName = Annotated[
     str, typer.Argument(metavar="SCENARIO", help="A built-in scenario, or the path of a YAML file.")
 ]
+ScenarioOrSuite = Annotated[
+    str,
+    typer.Argument(metavar="SCENARIO", help="A built-in scenario or suite, the path of a YAML file, or FILE:SUITE."),
+]
 RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
 Runs = Annotated[Path, typer.Option("--runs", help="Folder in which the run's folder is created.")]
 DEFAULT_RUNS = Path("runs")
@@ -64,6 +68,17 @@ EngineName = Annotated[
     ),
 ]
 Owned = Annotated[bool, typer.Option("--i-own-this-cluster", help="Confirm that you may disturb the existing cluster.")]
+
+
+def _writable(path: Path | None) -> Path | None:
+    if path is not None and (path.is_dir() or not os.access(path.absolute().parent, os.W_OK)):
+        raise typer.BadParameter(f"{path} cannot be written")
+    return path
+
+
+Junit = Annotated[
+    Path | None, typer.Option("--junit", metavar="FILE", callback=_writable, help="File for the result as JUnit XML.")
+]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Also list each promise that held.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 

@@ -1,6 +1,8 @@
 """`chaos run` and `chaos replay`: a whole experiment, and its verdicts."""
 
 import os
+import shutil
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -11,11 +13,12 @@ from harness.cli.options import (
     Driver,
     EngineName,
     Json,
+    Junit,
     Owned,
     PlantedBugs,
     RunPath,
     Runs,
-    ScenarioName,
+    ScenarioOrSuite,
     Seed,
     Sets,
     System,
@@ -23,6 +26,7 @@ from harness.cli.options import (
     run_folder,
     scenario_of,
 )
+from harness.errors import HarnessError, Refused, ScenarioError
 from harness.system.engine import choose_engine
 
 if TYPE_CHECKING:
@@ -30,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def run(
-    scenario: ScenarioName,
+    scenario: ScenarioOrSuite,
     driver: Driver = None,
     system: System = None,
     cluster: ClusterPath = None,
@@ -40,15 +44,39 @@ def run(
     sets: Sets = None,
     owned: Owned = False,
     engine: EngineName = None,
+    junit: Junit = None,
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Run a scenario: cluster, load, faults, judging. Print three verdicts."""
+    """Run a scenario: cluster, load, faults, judging. Print three verdicts. A suite is several, one after the other.
+
+    An inconclusive run of a suite is tried once more.
+    """
     from harness import phases
+    from harness.report.junit import write_not_started
+    from harness.scenario.suite import is_suite
 
     choose_engine(engine)
-    wanted = scenario_of(scenario, driver, planted_bugs, sets, system, cluster)
-    _carry_out(phases.create_from(wanted, seed, runs, owned=owned), as_json=as_json, verbose=verbose)
+    if is_suite(scenario):
+        from harness.cli.run_suite import run_suite
+
+        refuse_for_suite(driver=driver, system=system, cluster=cluster, planted_bug=planted_bugs, set=sets)
+        code = run_suite(scenario, runs, seed=seed, owned=owned, junit=junit, as_json=as_json, verbose=verbose)
+        raise typer.Exit(code)
+    try:
+        wanted = scenario_of(scenario, driver, planted_bugs, sets, system, cluster)
+        folder = phases.create_from(wanted, seed, runs, owned=owned)
+    except HarnessError as error:
+        if junit is not None:
+            write_not_started(junit, scenario, str(error), refused=isinstance(error, Refused))
+        raise
+    _carry_out(folder, junit, as_json=as_json, verbose=verbose)
+
+
+def refuse_for_suite(**options: str | list[str] | None) -> None:
+    """Refuse what a suite says of each of its runs."""
+    if given := [f"--{name.replace('_', '-')}" for name, value in options.items() if value]:
+        raise ScenarioError(f"{', '.join(given)}: a suite says this of each of its runs; run a scenario of it alone")
 
 
 def replay(
@@ -56,6 +84,7 @@ def replay(
     runs: Runs = DEFAULT_RUNS,
     owned: Owned = False,
     engine: EngineName = None,
+    junit: Junit = None,
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
@@ -66,18 +95,21 @@ def replay(
 
     choose_engine(engine)
     old = run_folder(run_path)
-    _carry_out(
-        phases.create(scenario_of_run(old), load_plan(old.plan), runs, owned=owned), as_json=as_json, verbose=verbose
-    )
+    folder = phases.create(scenario_of_run(old), load_plan(old.plan), runs, owned=owned)
+    _carry_out(folder, junit, as_json=as_json, verbose=verbose)
 
 
-def _carry_out(folder: "RunFolder", *, as_json: bool, verbose: bool) -> None:
+def _carry_out(folder: "RunFolder", junit: Path | None, *, as_json: bool, verbose: bool) -> None:
     from harness import phases
     from harness.cli.terminal import PatientConsole, TerminalProgress, next_steps, show_outcome
+    from harness.report.junit import write_junit
     from harness.report.live import Watch
 
     progress = TerminalProgress(PatientConsole(stderr=as_json), Watch(folder))
     outcome = phases.run(folder, owner_pid=os.getpid(), progress=progress)
+    if junit is not None:
+        write_junit(folder, outcome.result)  # also of a run that was interrupted before its report
+        shutil.copyfile(folder.junit, junit)
     if as_json:
         typer.echo(folder.verdict.read_text(encoding="utf-8"), nl=False)
         for error in outcome.errors:

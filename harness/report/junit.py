@@ -3,15 +3,17 @@
 A fault that was not seen is skipped too, if a confirmed spare replaces it.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from harness.contracts.registry import check_title
+from harness.report.conclusion import SuiteEntry
 from harness.report.why import Kind, why
 from harness.store.folder import RunFolder
 from harness.store.result import RunResult
-from harness.verdict import FaultVerdict, SystemVerdict
+from harness.verdict import HELD, VIOLATED, FaultVerdict, SystemVerdict
 
 
 def write_junit(folder: RunFolder, result: RunResult) -> None:
@@ -61,6 +63,23 @@ def write_not_started(path: Path, scenario: str, reason: str, *, refused: bool) 
     xml = JUnitXml(name=scenario)
     xml.add_testsuite(_suite(f"{scenario}.start", [case]))
     xml.write(str(path), pretty=True)
+
+
+def write_suite(path: Path, name: str, entries: Sequence[SuiteEntry]) -> None:
+    """Write the result of a suite: one case a run, which fails unless the run ended as expected."""
+    cases = [_of_run(number, entry) for number, entry in enumerate(entries, start=1)]
+    xml = JUnitXml(name=name)
+    xml.add_testsuite(_suite(name, cases))
+    xml.write(str(path), pretty=True)
+
+
+def _of_run(number: int, entry: SuiteEntry) -> TestCase:
+    case, outcome = TestCase(f"{number} {entry['scenario']} {entry['driver']}".rstrip()), entry["outcome"]
+    reason = f"{outcome}, expected {entry['expect']}: {entry['reason'] or 'every promise was kept'}; {entry['run']}"
+    if outcome == entry["expect"]:
+        return case
+    case.result = [Failure(reason, outcome) if outcome in (HELD, VIOLATED) else Error(reason, outcome)]
+    return case
 
 
 def _suite(name: str, cases: list[TestCase]) -> TestSuite:

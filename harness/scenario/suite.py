@@ -43,6 +43,18 @@ def suites_file() -> Path:
     return registry.content_root() / FILE_NAME
 
 
+def is_suite(name: str) -> bool:
+    """Return whether a name is that of a suite, FILE:NAME included, and not of a scenario.
+
+    Raises:
+        ScenarioError: a file of suites is wrong.
+    """
+    file, colon, _ = name.rpartition(":")
+    if colon:
+        return Path(file).is_file()
+    return not (registry.known(registry.Kind.SCENARIO, name) or Path(name).exists()) and name in load_suites()
+
+
 def load_suite(name: str) -> Suite:
     """Return a suite by its name: a built-in one, or FILE:NAME for one of another file.
 

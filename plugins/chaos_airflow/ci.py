@@ -16,7 +16,7 @@ import typer
 
 from chaos_airflow.tasks.request import RunRequest
 from harness.cli.exit_codes import with_exit_codes
-from harness.cli.options import Driver, PlantedBugs, Seed, Sets
+from harness.cli.options import Driver, Junit, PlantedBugs, Seed, Sets
 from harness.system.extras import require
 from harness.verdict import BROKEN, ExitCode
 
@@ -38,12 +38,10 @@ def main(module: str, attribute: str) -> None:
         planted_bugs: PlantedBugs = None,
         sets: Sets = None,
         runs: Annotated[Path | None, typer.Option(help="Folder in which the run's folder is created.")] = None,
-        junit: Annotated[Path | None, typer.Option(help="File for the result as JUnit XML.")] = None,
+        junit: Junit = None,
     ) -> None:
         """Carry out one run by Airflow's tasks and print its verdicts; exit codes as of `chaos run`."""
         require("airflow")
-        if junit is not None and (junit.is_dir() or not os.access(junit.absolute().parent, os.W_OK)):
-            raise typer.BadParameter(f"{junit} cannot be written", param_hint="--junit")
         conf = RunRequest(scenario=scenario, driver=driver, seed=seed, planted_bugs=planted_bugs or [], set=sets or [])
         with _airflow(module, runs):
             dag = getattr(importlib.import_module(module), attribute)
@@ -99,7 +97,8 @@ def _migrate() -> None:
 
 def _exit_code(run: "DagRun", scenario: str, junit: Path | None) -> ExitCode:
     """Return the exit code of a run that is over, and write its JUnit XML."""
-    from chaos_airflow.verdicts import PROBLEM_KEY, REFUSED, Problem, concluded, sentence
+    from chaos_airflow.verdicts import PROBLEM_KEY, Problem
+    from harness.report.conclusion import REFUSED, concluded, sentence
     from harness.report.junit import write_junit, write_not_started
     from harness.report.page import write as write_report
     from harness.store.folder import RunFolder

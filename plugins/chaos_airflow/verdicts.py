@@ -1,16 +1,12 @@
-"""What a run came to, small enough for XCom, and what that means to the task that says it."""
+"""What the conclusion of a run means to the task that says it."""
 
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
-from harness.verdict import BROKEN, HELD, INCONCLUSIVE, VIOLATED, EnvironmentVerdict, SystemVerdict
+from harness.report.conclusion import Conclusion
+from harness.verdict import HELD, VIOLATED
 
-if TYPE_CHECKING:
-    from harness.store.folder import RunFolder
-
-REFUSED = "refused"
-"""The outcome of a run that this machine or driver cannot carry out; all others are `ExitCode.outcome`."""
 PROBLEM_KEY = "problem"
 """XCom in which the task `start` says why there is no run: a `Problem`."""
 
@@ -25,60 +21,6 @@ class Problem(TypedDict):
     outcome: str
     """refused, wrong or broken."""
     reason: str
-
-
-class Conclusion(TypedDict):
-    """What one run came to."""
-
-    run: str
-    """The run folder."""
-    scenario: str
-    driver: str
-    seed: int
-    outcome: str
-    fault: str
-    system: str
-    environment: str
-    reason: str
-    """Why it did not hold, in a sentence; empty when it did."""
-
-
-def concluded(folder: "RunFolder") -> Conclusion:
-    """Return the outcome of a run, by the files in its folder.
-
-    Raises:
-        EvidenceError: it has no verdict.
-    """
-    from harness.report.why import of, why
-    from harness.store.result import RunResult
-
-    result = RunResult.load(folder.verdict)
-    verdicts = result.verdicts
-    outcome = result.exit_code.outcome
-    reasons = {
-        HELD: [],
-        VIOLATED: of(SystemVerdict.FAIL, why(result)),
-        BROKEN: of(EnvironmentVerdict.RESIDUE, why(result)) or why(result),
-        INCONCLUSIVE: why(result),
-    }
-    return Conclusion(
-        run=str(folder.root),
-        scenario=result.scenario,
-        driver=result.driver,
-        seed=result.seed,
-        outcome=outcome,
-        fault=verdicts.fault.name,
-        system=verdicts.system.name,
-        environment=verdicts.environment.name,
-        reason="; ".join(map(str, reasons[outcome])),
-    )
-
-
-def sentence(conclusion: Conclusion) -> str:
-    """Return what a run came to, for a log."""
-    verdicts = f"{conclusion['fault']} / {conclusion['system']} / {conclusion['environment']}"
-    because = f": {conclusion['reason']}" if conclusion["reason"] else ""
-    return f"{conclusion['scenario']} {conclusion['outcome']}, {verdicts}{because}"
 
 
 def raise_unless(expected: str, conclusion: Conclusion) -> None:

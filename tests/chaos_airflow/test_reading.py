@@ -10,9 +10,9 @@ import pytest
 from airflow.sdk import ObjectStoragePath
 
 from chaos_airflow.runs import RunName
-from chaos_airflow.verdicts import concluded
 from chaos_airflow.views.listing import PAGE, Filters, made_by, page_of
 from chaos_airflow.views.reading import NotThere, Runs, State
+from harness.report.conclusion import concluded
 from harness.store.result import Remark, RunResult
 from harness.system.pids import identify
 from tests.chaos_airflow.run_folders import FINISHED, NIGHTLY, begun, made, phase

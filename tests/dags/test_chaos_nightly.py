@@ -8,7 +8,7 @@ import pytest
 
 from chaos_airflow.tasks.request import RunRequest
 from chaos_airflow.tasks.suite import inconclusive, requests_of, summary_of, table_lines, write_summary
-from chaos_airflow.verdicts import Conclusion
+from harness.report.conclusion import Conclusion
 from harness.store.folder import RunFolder
 from tests.dags.snippets import python
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from harness.errors import ScenarioError
-from harness.scenario.suite import load_suite, load_suites
+from harness.scenario.suite import is_suite, load_suite, load_suites
 
 GOOD = """\
 short:
@@ -24,6 +24,12 @@ def test_a_suite_of_a_file(tmp_path: Path) -> None:
     suite = load_suite(f"{written(tmp_path, GOOD)}:short")
     assert [run.scenario for run in suite.runs] == ["smoke", "kill-leader"]
     assert (suite.runs[0].seed, suite.runs[1].seed, suite.runs[1].set) == (None, 7, ["duration_s=20"])
+
+
+def test_a_scenario_is_no_suite(tmp_path: Path) -> None:
+    assert is_suite(f"{written(tmp_path, GOOD)}:short")
+    assert is_suite("nightly")
+    assert not any(map(is_suite, ["smoke", str(tmp_path / "suites.yaml"), "gone:short", "nightl"]))
 
 
 def test_every_built_in_suite_is_valid() -> None:

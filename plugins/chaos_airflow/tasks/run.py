@@ -36,7 +36,8 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from chaos_airflow.links import ChaosRunLink
 from chaos_airflow.settings import local_runs_folder
 from chaos_airflow.tasks.request import RunRequest, request_of
-from chaos_airflow.verdicts import PROBLEM_KEY, REFUSED, Conclusion, Problem, concluded, raise_unless, sentence
+from chaos_airflow.verdicts import PROBLEM_KEY, Problem, raise_unless
+from harness.report.conclusion import REFUSED, Conclusion, concluded, sentence
 from harness.verdict import BROKEN, HELD, WRONG
 
 if TYPE_CHECKING:

@@ -9,9 +9,10 @@ from typing import Any, TypedDict
 
 from chaos_airflow.settings import own_file, runs_folder
 from chaos_airflow.tasks.request import RunRequest, load
-from chaos_airflow.verdicts import PROBLEM_KEY, Conclusion, Problem, concluded
+from chaos_airflow.verdicts import PROBLEM_KEY, Problem
 from harness.errors import EvidenceError
 from harness.phases import new_seed
+from harness.report.conclusion import Conclusion, SuiteEntry, concluded
 from harness.scenario.suite import load_suite
 from harness.store.folder import RunFolder
 from harness.verdict import BROKEN, HELD, INCONCLUSIVE, VIOLATED
@@ -20,13 +21,6 @@ COLUMNS = ("scenario", "driver", "seed", "expect", "outcome", "fault", "system",
 
 OTHER_THAN_A_NAME = re.compile(r"[^a-zA-Z0-9_-]+")
 LONGEST_NAME = 64
-
-
-class SuiteEntry(Conclusion):
-    """One run of a suite, after its last try."""
-
-    expect: str
-    tries: int
 
 
 class Summary(TypedDict):
