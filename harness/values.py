@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 __all__ = [
     "ACKS_ALL",
+    "MAX_SEED",
     "OFFSETS_TOPIC",
     "PROBE_PROCESS",
     "PYTHON",
@@ -32,6 +33,8 @@ TRANSACTIONS_TOPIC = "__transaction_state"
 """Topic of the states of transactions."""
 PROBE_PROCESS = "liveness"
 """The harness's client that probes liveness; it commits without reading back."""
+MAX_SEED = 2**63 - 1
+"""The largest seed of a run."""
 PYTHON = "python"
 """The default system under test: the broker of this project."""
 

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.errors import ScenarioError
-from harness.scenario.plan import MAX_SEED
 from harness.store.folder import LIBRARY
-from harness.sweep.sweep import DRIVER
+from harness.values import MAX_SEED
 
 if TYPE_CHECKING:
     from harness.scenario.model import Scenario
@@ -109,6 +108,7 @@ def simulated(name: str, planted_bugs: list[str] | None, sets: list[str] | None)
         ScenarioError: there is none, it is not valid, or it cannot be simulated.
     """
     from harness.scenario.capabilities import require_capabilities
+    from harness.sweep.sweep import DRIVER
 
     scenario = scenario_of(name, DRIVER, planted_bugs, sets)
     require_capabilities(scenario)

@@ -12,7 +12,6 @@ from harness.cli import simulate as sweep_command
 from harness.cli.options import EngineName, Json, Verbose, run_folders, say_left_out
 from harness.errors import HarnessError, ScenarioError
 from harness.progress import number_of
-from harness.sweep.sweep import request_file
 from harness.system.engine import choose_engine
 from harness.system.extras import require
 from harness.verdict import ExitCode
@@ -42,6 +41,7 @@ def rejudge(
     All runs are judged by one set of Spark jobs; suites and report follow for each.
     """
     from harness.cli.terminal import PatientConsole
+    from harness.sweep.sweep import request_file
 
     choose_engine(engine)
     console = PatientConsole()

@@ -17,22 +17,13 @@ from rich.progress import Progress as Bars
 from harness.cli.options import EngineName, Json, Master, PlantedBugs, ScenarioName, Seed, Sets, simulated
 from harness.errors import EvidenceError, HarnessError, Interrupted, ScenarioError, SparkError
 from harness.progress import number_of
-from harness.sweep.sweep import (
-    ROUNDS,
-    Summary,
-    Sweep,
-    discard_empty,
-    earlier_simulated_s,
-    load_sweep,
-    new_sweep,
-    replay_command,
-    summarize,
-)
 from harness.system.engine import by_jvm, choose_engine
 from harness.verdict import ExitCode
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from harness.sweep.sweep import Summary, Sweep
 
 DEFAULT_OUT = Path("sweeps")
 MAX_SCHEDULES = 10_000_000
@@ -60,6 +51,7 @@ def simulate(
     """Simulate many schedules of a scenario in virtual time, judge all, and print how to replay findings."""
     from harness.cli.terminal import PatientConsole
     from harness.phases import new_seed
+    from harness.sweep.sweep import discard_empty, new_sweep, replay_command
 
     choose_engine(engine)
     loaded = simulated(scenario, planted_bugs, sets)
@@ -84,7 +76,7 @@ def simulate(
     raise typer.Exit(summary.exit_code)
 
 
-def rejudge(root: Path) -> Summary:
+def rejudge(root: Path) -> "Summary":
     """Judge a sweep's histories again, and rewrite its summary.
 
     Raises:
@@ -93,6 +85,7 @@ def rejudge(root: Path) -> Summary:
     from harness.analysis.engine.session import spark_session
     from harness.cli.terminal import PatientConsole
     from harness.sweep import jobs as jobs
+    from harness.sweep.sweep import ROUNDS, earlier_simulated_s, load_sweep
 
     sweep = load_sweep(root.resolve())
     if (sweep.root / ROUNDS).exists():
@@ -106,7 +99,7 @@ def rejudge(root: Path) -> Summary:
 
 
 @contextmanager
-def _interruptible(sweep: Sweep) -> Iterator[None]:
+def _interruptible(sweep: "Sweep") -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
@@ -118,7 +111,7 @@ def _interruptible(sweep: Sweep) -> Iterator[None]:
         raise SparkError(f"{error}; its histories can be judged: chaos rejudge {sweep.root}") from error
 
 
-def carry_out(sweep: Sweep, master: str | None, *, shrink: bool, guided: bool = False) -> Summary:
+def carry_out(sweep: "Sweep", master: str | None, *, shrink: bool, guided: bool = False) -> "Summary":
     """Simulate, judge, shrink findings if requested, and write the summary.
 
     Apache Spark simulates; the chosen engine judges.
@@ -157,17 +150,18 @@ def carry_out(sweep: Sweep, master: str | None, *, shrink: bool, guided: bool = 
     return summary
 
 
-def _lasts(sweep: Sweep) -> bool:
+def _lasts(sweep: "Sweep") -> bool:
     """Return whether there is work for minutes: one task's schedules are over before a second compiler pays off."""
     from harness.sweep import jobs as jobs
 
     return sweep.schedules > jobs.SHARE
 
 
-def _judge(spark: "SparkSession", sweep: Sweep, progress: "SweepBars", *, simulated_s: float) -> Summary:
+def _judge(spark: "SparkSession", sweep: "Sweep", progress: "SweepBars", *, simulated_s: float) -> "Summary":
     """Judge the table of histories and write the summary."""
     from harness.experiment.judgeable import checks_of, logging_of
     from harness.sweep import jobs as jobs
+    from harness.sweep.sweep import summarize
 
     began_s = time.monotonic()
     checks = checks_of(sweep.scenario, logging_of(sweep.scenario, sweep.logged))
@@ -181,7 +175,7 @@ def _judge(spark: "SparkSession", sweep: Sweep, progress: "SweepBars", *, simula
     return summary
 
 
-def _write(sweep: Sweep, summary: Summary) -> None:
+def _write(sweep: "Sweep", summary: "Summary") -> None:
     sweep.summary.write_text(summary.model_dump_json(indent=2) + "\n", encoding="utf-8")
 
 
@@ -235,7 +229,7 @@ class SweepBars:
             self._console.print(line, markup=False, highlight=False)
 
 
-def show(console: Console, summary: Summary, root: Path) -> None:
+def show(console: Console, summary: "Summary", root: Path) -> None:
     """Print a sweep's outcome, and how to see each finding again."""
     from harness.cli.terminal import new_table
 

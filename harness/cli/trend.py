@@ -12,7 +12,6 @@ import typer
 from harness.cli.options import DEFAULT_RUNS, say_left_out
 from harness.errors import EvidenceError, ScenarioError
 from harness.store.folder import LIBRARY, RunFolder
-from harness.sweep.sweep import load_summary, request_file, summaries_in
 
 if TYPE_CHECKING:
     from harness.report.trend.page import SweepSummary
@@ -62,6 +61,8 @@ def _sorted_out(places: Iterable[str]) -> _Named:
     Raises:
         ScenarioError: one does not exist or is not on this machine, or there is nothing to show.
     """
+    from harness.sweep.sweep import request_file
+
     named, refused = _Named(), []
     for place in dict.fromkeys(places):
         if "://" in place:
@@ -95,6 +96,7 @@ def _sweeps(named: _Named) -> "list[SweepSummary]":
         ScenarioError: all are damaged, and there is nothing else to show.
     """
     from harness.report.trend.page import SweepSummary
+    from harness.sweep.sweep import load_summary, summaries_in
 
     sweeps, refused = [], []
     for path in {path.resolve(): path for folder in named.sweeps for path in summaries_in(folder)}.values():

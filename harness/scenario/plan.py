@@ -22,9 +22,9 @@ from harness.scenario.model import FaultSpec, Scenario, StepSpec
 from harness.scenario.motif_rules import motif_plugins, seen_by
 from harness.scenario.seeds import derived_seed
 from harness.store.result import StoredModel, reason_of
+from harness.values import MAX_SEED
 
 VERSION = 1
-MAX_SEED = 2**63 - 1
 WRITER = "produce-consume"
 """The workload whose producer a step starts."""
 WHOLE_BATCHES = {"rate_per_s": 1000, "linger_ms": 100}

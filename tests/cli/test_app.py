@@ -1,4 +1,6 @@
 import json
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -267,3 +269,10 @@ def test_spark_that_does_not_start_is_exit_4_in_every_command_that_judges(
 )
 def test_several_runs_have_the_worst_exit_code(codes: list[ExitCode], worst: ExitCode) -> None:
     assert worst_of(codes) is worst
+
+
+def test_the_program_imports_no_scenario_and_no_library_until_a_command_needs_it() -> None:
+    code = "import sys, harness.cli.app; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    late = ("pydantic", "pyarrow", "ruamel", "jinja2", "harness.scenario", "harness.sweep", "harness.contracts")
+    assert not [name for name in loaded if name.startswith(late)]
