@@ -19,7 +19,7 @@ from harness.analysis.frames import GROUP_KEY, OFFSET_KEY, PARTITION_KEY, made_o
 from harness.analysis.sources.lineage import LINEAGE
 from harness.analysis.tables.schemas import TABLES
 from harness.contracts.checks import Check, Settings, Severity, Subject, subjects
-from harness.store.history import OpType, Sign
+from harness.store.history import COMMITTED, READ_COMMITTED, OpType, Sign
 from harness.values import OFFSETS_TOPIC, PROBE_PROCESS
 
 _OF_CLIENTS = ("sends", "polls", "committed_offsets", "poll_steps", "send_reversals")
@@ -224,12 +224,46 @@ RECORDS_READ = Subject(
 """Readers reached every acknowledged record, or passed it."""
 
 
+def _reached_committed(
+    settings: Settings, sends: DataFrame, polls: DataFrame, end_offsets: DataFrame, *others: DataFrame
+) -> DataFrame:
+    """The records of committed transactions, in runs with a reader that reads committed ones alone (`_reached`)."""
+    committed = sends.where(F.col("transaction_outcome") == COMMITTED)
+    readers = polls.where(F.col("isolation") == READ_COMMITTED)
+    judged = committed.join(readers.select("run_id").distinct(), on="run_id", how="left_semi")
+    return _reached(settings, judged, readers, end_offsets, *others)
+
+
+TRANSACTIONS_READ = Subject(
+    facts=("sends", "polls", "end_offsets", "topics", "leader_epochs", "superseded"),
+    pieces=_reached_committed,
+    what="records of committed transactions",
+    unseen="were reached by no reader with read_committed",
+)
+"""Readers with read_committed came to every record of a committed transaction, or past it."""
+
+
+def _transactions_beside(_: Settings, client_transactions: DataFrame, polls: DataFrame) -> DataFrame:
+    readers = polls.where(F.col("isolation") == READ_COMMITTED).select("run_id").distinct()
+    rows = client_transactions.join(readers, on="run_id", how="left_semi")
+    return _pieces(rows.groupBy("run_id").agg(F.count("*").alias("n")), F.lit(""), F.col("n"), F.lit(0))
+
+
+TRANSACTIONS_BESIDE_READERS = Subject(
+    facts=("client_transactions", "polls"),
+    pieces=_transactions_beside,
+    what="transactions of clients beside readers with read_committed",
+)
+"""The history has transactions, and a reader with read_committed."""
+
+
 def _to_the_end(
     _: Settings, sends: DataFrame, polls: DataFrame, end_offsets: DataFrame, topics: DataFrame, replicas: DataFrame
 ) -> DataFrame:
     """The offsets of each partition before the end that was asked for last; unseen are those past the last one read.
 
-    Of a partition that was dumped, the dump shows what lies there.
+    Of a partition that was dumped, the dump shows what lies there. Otherwise records of transactions may lie there that
+    were acknowledged and not committed, and a marker of each transaction.
     """
     key = list(PARTITION_KEY)
     gone = topics.where(~F.col("present")).select(*_TOPIC_KEY)
@@ -241,8 +275,19 @@ def _to_the_end(
         .join(gone, on=list(_TOPIC_KEY), how="left_anti")
         .join(reading_spans(polls).select(*key, "last"), on=key, how="left")
     )
-    behind = F.greatest(F.col("end") - 1 - F.coalesce("last", F.lit(-1)), F.lit(0))
-    return _pieces(rows, _partition(), F.col("end"), behind)
+    last = F.coalesce("last", F.lit(-1))
+    of_transactions = sends.where(F.col("transaction").isNotNull()).select(*key, "offset", "process", "transaction")
+    explained = (
+        of_transactions.join(rows.select(*key, "end", last.alias("last")), on=key, how="inner")
+        .groupBy(*key)
+        .agg(
+            F.count_if((F.col("offset") > F.col("last")) & (F.col("offset") < F.col("end"))).alias("records"),
+            F.count_distinct(F.struct("process", "transaction")).alias("markers"),
+        )
+    )
+    behind = F.col("end") - 1 - last - F.coalesce("records", F.lit(0)) - F.coalesce("markers", F.lit(0))
+    placed = rows.join(explained, on=key, how="left")
+    return _pieces(placed, _partition(), F.col("end"), F.greatest(behind, F.lit(0)))
 
 
 ENDS_READ = Subject(

@@ -4,32 +4,27 @@ Made from facts alone, without Spark. Instants are for reading; the order betwee
 offsets and zxids.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from harness.report.evidence import RunEvidence
 from harness.report.findings import Row
+from harness.report.moments import (
+    CLIENTS,
+    CONTROLLER,
+    COORDINATOR,
+    ZOOKEEPER,
+    Moment,
+    as_json,
+    brief,
+    broker,
+    listed,
+)
+from harness.report.transaction_story import of_transaction
 
-CLIENTS, CONTROLLER, ZOOKEEPER = "clients", "controller", "ZooKeeper"
 SHOWN_MOMENTS = 40
 """Of one story: those that matter, and those around them."""
-
-
-SHOWN_CHARACTERS = 60
-"""Of a record's value."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Moment:
-    """One event."""
-
-    at_ns: int
-    lane: str
-    text: str
-    matters: bool = False
-    """Whether the story needs it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +51,9 @@ class Story:
 
     @property
     def lanes(self) -> list[str]:
-        """The participants: clients, the controller, ZooKeeper, then the brokers by their ids."""
+        """The participants: clients, the coordinator, the controller, ZooKeeper, then the brokers by their ids."""
         named = {moment.lane for moment in self.moments}
-        first = [lane for lane in (CLIENTS, CONTROLLER, ZOOKEEPER) if lane in named]
+        first = [lane for lane in (CLIENTS, COORDINATOR, CONTROLLER, ZOOKEEPER) if lane in named]
         return first + sorted(named - set(first), key=lambda lane: (len(lane), lane))
 
     def cells(self, moment: Moment) -> list[str]:
@@ -83,7 +78,7 @@ class Story:
 def story_of(evidence: RunEvidence, finding: Row) -> Story:
     """Return the story of a finding, at most `SHOWN_MOMENTS` long."""
     shades = list(_shades(evidence))
-    moments = [*_of_controllers(evidence), *_of_steps(evidence, finding)]
+    moments = [*_of_controllers(evidence), *_of_steps(evidence, finding), *of_transaction(evidence, finding)]
     if finding["topic"] is not None and finding["partition"] is not None:
         moments += _Partition(evidence, finding).moments()
     moments += _of_faults(shades, [moment.at_ns for moment in moments if moment.matters])
@@ -135,7 +130,7 @@ def _of_controllers(evidence: RunEvidence) -> Iterator[Moment]:
 def _of_steps(evidence: RunEvidence, finding: Row) -> Iterator[Moment]:
     """Yield the illegal step that a finding is about: the state before it, and the rule that it breaks."""
     for text in finding.get("evidence") or ():
-        shown = _as_json(text)
+        shown = as_json(text)
         if not isinstance(shown, dict) or shown.get("fact") != "steps":
             continue
         place = {name: shown.get(name) for name in ("broker", "incarnation", "seq", "rule")}
@@ -145,14 +140,6 @@ def _of_steps(evidence: RunEvidence, finding: Row) -> Iterator[Moment]:
                 yield Moment(at_ns=row["time_ns"], lane=lane, text=f"{subject} is {row['before']}", matters=True)
                 broken = f"{row['step']} breaks {row['rule']}: {row['sentence']} ({row['source']})"
                 yield Moment(at_ns=row["time_ns"], lane=lane, text=broken, matters=True)
-
-
-def _as_json(text: str) -> Any:
-    """Return what a piece of evidence says; None if it is no JSON: a check may write any text."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        return None
 
 
 class _Partition:
@@ -273,21 +260,3 @@ class _Partition:
             )
             at = f"{text} at offset {offset}"
             yield Moment(at_ns=self._evidence.last_ns, lane=broker(min(brokers)), text=at, matters=True)
-
-
-def broker(number: object) -> str:
-    """Return a broker's name."""
-    return f"broker {number}"
-
-
-def brief(value: str | None) -> str:
-    """Return the start of a record's value."""
-    text = value or "without a value"
-    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}…"
-
-
-def listed(brokers: Sequence[int] | None) -> str:
-    """Return the members of an ISR as text."""
-    if brokers is None:
-        return "unknown"
-    return ", ".join(map(str, brokers)) or "none"

@@ -423,10 +423,17 @@ def take_for_alive(run: Evidence) -> bool:
 
 def leave_out(run: Evidence) -> bool:
     for line in run.lines(STATE_CHANGES, ev="election", topic=ORDERS):
-        if line["strategy"] != "controlled_shutdown" and line["result"] is not None:
-            line["shutting_down"] = [line["result"]["leader"]]
+        leader = line["result"] and line["result"]["leader"]
+        if line["strategy"] != "controlled_shutdown" and leader and _stays(run, leader):
+            line["shutting_down"] = [leader]
             return True
     return False
+
+
+def _stays(run: Evidence, broker: int) -> bool:
+    """Return whether a broker has one life, and is registered in the end."""
+    lives = {line["inc"] for line in run.lines(STATE_CHANGES, broker=broker)}
+    return len(lives) == 1 and f"/brokers/ids/{broker}" in run.versions
 
 
 def elect_late(run: Evidence) -> bool:

@@ -92,7 +92,8 @@ def rebalance_for_long(run: Evidence) -> bool:
 
 def read_nothing(run: Evidence) -> bool:
     record = _somewhere_else(run)
-    if record is None:
+    sent = run.lines(OPERATIONS, kind=OpKind.SEND, type=OpType.OK, topic=ORDERS, partition=0, acks=-1)
+    if record is None or not any(sent):
         return False
     _tell(run, 1, assigns(1, epoch=EPOCH, m1=[0]), _stable(1, MEMBER))
     _does(run, OpKind.ASSIGNED, 0, topic=ORDERS, partition=0, mode="eager")

@@ -20,7 +20,9 @@ def _everywhere(run: Evidence, line: Line, place: str = "offset") -> list[Line]:
 
 
 def _markers(run: Evidence, *, of_several: bool = False, result: str = "") -> list[Line]:
-    """Return the markers of a producer in a partition, the last ones first."""
+    """Return the markers of a producer in a partition, the last ones first; none if a loss may be allowed."""
+    if any(run.lines(STATE_CHANGES, ev="election", unclean=True)):
+        return []
     markers = _of_broker(run, "marker")
     counts = Counter((line["producer_id"], line["partition"]) for line in markers)
     return [
@@ -29,6 +31,13 @@ def _markers(run: Evidence, *, of_several: bool = False, result: str = "") -> li
         if counts[(line["producer_id"], line["partition"])] > of_several
         and line["result"] in (result or line["result"])
     ]
+
+
+def _final(run: Evidence) -> list[Line]:
+    """Return the markers that commit and that none of their producer follows in their partition."""
+    last = {(line["producer_id"], line["partition"]): line["offset"] for line in _of_broker(run, "marker")}
+    markers = _markers(run, result="commit")
+    return [line for line in markers if last[(line["producer_id"], line["partition"])] == line["offset"]]
 
 
 def keep_partition(run: Evidence) -> bool:
@@ -61,10 +70,10 @@ def mark_early(run: Evidence) -> bool:
 
 def mark_for_stranger(run: Evidence) -> bool:
     """A marker that commits names another producer, so that the transaction has none."""
-    markers = _markers(run, result="commit")
-    for each in _everywhere(run, markers[0]) if markers else ():
+    final = _final(run)
+    for each in _everywhere(run, final[0]) if final else ():
         each["producer_id"] = STRANGER
-    return bool(markers)
+    return bool(final)
 
 
 def tear(run: Evidence) -> bool:
@@ -132,9 +141,7 @@ def lose_entry(run: Evidence) -> bool:
 
 def clean_marker(run: Evidence) -> bool:
     """Compaction has removed the last marker of a producer, and its records are there."""
-    markers = _markers(run, result="commit")
-    last = {(line["producer_id"], line["partition"]): line["offset"] for line in _of_broker(run, "marker")}
-    final = [line for line in markers if last[(line["producer_id"], line["partition"])] == line["offset"]]
+    final = _final(run)
     run.remove(REPLICAS, _everywhere(run, final[0]) if final else [])
     return bool(final)
 

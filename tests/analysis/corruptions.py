@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tests.analysis import corrupted_brokers as brokers
+from tests.analysis import corrupted_client_transactions as client_transactions
 from tests.analysis import corrupted_clients as clients
 from tests.analysis import corrupted_groups as groups
 from tests.analysis import corrupted_replicas as replicas
@@ -27,7 +28,18 @@ class Corruption:
 
 MODEL = "step-by-step"
 """Walks what other checks judge too: it may find any corruption of what brokers and ZooKeeper wrote."""
-_OF_CLIENTS = frozenset(
+_OF_TRANSACTIONS_READ = frozenset(
+    {
+        "aborted-transaction-read",
+        "lost-committed-write",
+        "precommitted-read",
+        "torn-transaction",
+        "transaction-cycles",
+    }
+)
+_OF_VALUES = _OF_TRANSACTIONS_READ | {"ends-own-transaction", "exactly-once"}
+"""Checks of transactions that follow records by their values."""
+_OF_CLIENTS = _OF_VALUES | frozenset(
     {
         "I10",
         "I16",
@@ -52,7 +64,7 @@ _OF_CLIENTS = frozenset(
         "unseen",
     }
 )
-_OF_READERS = frozenset(
+_OF_READERS = _OF_TRANSACTIONS_READ | frozenset(
     {
         "aborted-read",
         "duplicate",
@@ -68,6 +80,7 @@ _OF_READERS = frozenset(
 _OF_TRANSACTIONS = frozenset(
     {
         "aborted-index",
+        "ends-own-transaction",
         "fenced-producers",
         "last-stable-offset",
         "marker-epochs",
@@ -79,6 +92,7 @@ _OF_TRANSACTIONS = frozenset(
         "transaction-epochs",
         "transaction-states",
         "transactional-data",
+        "transactional-offsets",
     }
 )
 """Checks that rest on dumps and on the brokers' logs."""
@@ -212,12 +226,16 @@ CORRUPTIONS = {
     # what becomes of transactions
     "a complete transaction has a partition still": Corruption(transactions.keep_partition, {"transaction-states"}),
     "the epoch of a transactional id leaps": Corruption(transactions.raise_epoch, {"transaction-epochs"}),
-    "a marker is written before its decision": Corruption(transactions.mark_early, {"markers-decided"}),
+    "a marker is written before its decision": Corruption(
+        transactions.mark_early, {"markers-decided"}, also=frozenset({"ends-own-transaction"})
+    ),
     "a marker names another producer": Corruption(
         transactions.mark_for_stranger, {"markers-complete", "markers-decided", "producer-snapshots"}
     ),
     "a transaction is aborted in one partition alone": Corruption(
-        transactions.tear, {"aborted-index", "markers-complete", "one-outcome"}
+        transactions.tear,
+        {"aborted-index", "markers-complete", "one-outcome"},
+        also=frozenset({"ends-own-transaction"}),
     ),
     "a transaction writes to a partition that it does not name": Corruption(
         transactions.write_outside, {"markers-complete", "transactional-data"}
@@ -232,13 +250,33 @@ CORRUPTIONS = {
     "a last stable offset passes an open transaction": Corruption(
         transactions.move_stable_offset, {"last-stable-offset"}
     ),
+    "a reader gets a record of an aborted transaction": Corruption(
+        client_transactions.read_aborted, {"aborted-transaction-read"}
+    ),
+    "a record is read before its commit is asked for": Corruption(
+        client_transactions.ask_late, {"ends-own-transaction", "precommitted-read"}
+    ),
+    "a reader gets a part of a transaction": Corruption(client_transactions.tear_read, {"torn-transaction"}),
+    "a reader misses a record of a committed transaction": Corruption(
+        client_transactions.miss_committed, {"lost-committed-write"}, also=frozenset({"poll-skip", "torn-transaction"})
+    ),
+    "two transactions are made of each other": Corruption(
+        client_transactions.read_in_circle, {"transaction-cycles"}, also=frozenset({"exactly-once"})
+    ),
+    "a transaction commits that its client aborted": Corruption(
+        client_transactions.end_otherwise, {"aborted-transaction-read", "ends-own-transaction"}
+    ),
+    "a pipeline makes two records of one": Corruption(client_transactions.make_twice, {"exactly-once"}),
+    "a position of an aborted transaction counts": Corruption(
+        client_transactions.count_aborted, {"transactional-offsets"}
+    ),
     # what is wrong with the evidence itself
     "a line of a broker is missing": Corruption(brokers.lose_line, set(), _OF_BROKERS),
     "a line of a client cannot be read": Corruption(clients.tear_line, set(), _OF_CLIENTS),
     "a value is sent twice": Corruption(
         clients.send_twice,
         set(),
-        frozenset({"I10", "aborted-read", "duplicate", "inconsistent-offsets", "lost-write", "unseen"}),
+        frozenset({"I10", "aborted-read", "duplicate", "inconsistent-offsets", "lost-write", "unseen"}) | _OF_VALUES,
     ),
     "a replica's dump is missing": Corruption(
         replicas.lose_dump, set(), frozenset({"I6", "I9", "I10", "I16", "I21", "I27", "unseen"}) | _OF_TRANSACTIONS

@@ -18,6 +18,8 @@ MIN_ISR = 2
 SETTLED_MS = 70_000
 """Longer than the deadline for recovery, and than a partition takes to settle."""
 GROUP = "g0"
+LAST_TRANSACTIONS = 3
+"""So that most runs have a transaction."""
 CONSUMERS = ("c0", "c1")
 ACKS = {"p0": -1, "p1": 1, "p2": 0}
 """Producers by what they wait for; the first is idempotent."""
@@ -105,6 +107,9 @@ class Run:
                     pass
             self.commit(partition)
             self.read_back(partition)
+        for _ in range(LAST_TRANSACTIONS):
+            self.transactor.transact()
+        self.transactor.read()
         cluster.dump()
         self.look(healed_ns)
 
@@ -113,7 +118,8 @@ class Run:
         cluster, out = self.cluster, self.cluster.out
         signs: list[tuple[Sign, dict[str, Any]]] = [(Sign.REGISTERED, {"broker": broker}) for broker in cluster.alive()]
         signs += [(sign, each.names) for each in cluster.partitions for sign in (Sign.LED, Sign.IN_SYNC)]
-        signs += [(sign, each.names) for each in self.data for sign in (Sign.PRODUCE, Sign.FETCH)]
+        written = [each for each in cluster.partitions if each.topic not in (OFFSETS, TRANSACTIONS)]
+        signs += [(sign, each.names) for each in written for sign in (Sign.PRODUCE, Sign.FETCH)]
         signs += [(Sign.READ, {**each.names, "process": CONSUMERS[0]}) for each in self.data]
         signs += [(Sign.COMMIT, each.names) for each in cluster.partitions if each.topic == OFFSETS]
         dead = sorted(set(cluster.brokers) - set(cluster.alive()))

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.analysis.fact_rows import RUN, TOPIC, Row, replica
+from tests.analysis.fact_rows import RUN, TOPIC, Row, read, replica, sent
 
 _HERE = {"run_id": RUN, "broker": 1, "topic": TOPIC, "partition": 0, "leader_epoch": 0, "timestamp_ms": 0}
 _PRODUCER = {"producer_id": 7, "producer_epoch": 0}
@@ -73,3 +73,36 @@ def remembered(**other: Any) -> Row:
     row = {"run_id": RUN, "broker": 1, "topic": TOPIC, "partition": 0, "snapshot_offset": 10, **_PRODUCER}
     row |= {"last_sequence": 0, "last_offset": 0, "coordinator_epoch": 0, "transaction_first_offset": -1}
     return "producer_states", row | other
+
+
+def logged(offset: int, log_offset: int, **other: Any) -> Row:
+    """An offset of group g0 in the log of the offsets topic."""
+    row = {"run_id": RUN, "topic": TOPIC, "partition": 0, "source": "log", "kind": "commit", "group": "g0"}
+    row |= {"offset": offset, "outcome": "ok", "log_partition": 0, "log_offset": log_offset, "final": False}
+    return "committed_offsets", row | other
+
+
+def committed_in(generation: int, known: int | None, **other: Any) -> Row:
+    """A producer commits offset 5 in its transaction, for a member of a generation; the group has another one."""
+    row = {"run_id": RUN, "broker": 1, "incarnation": "inc-1", "seq": 0, "time_ns": 0, "group": "g0", **_PRODUCER}
+    row |= {"transactional_id": "t", "topic": TOPIC, "partition": 0, "offset": 5, "generation": generation}
+    row |= {"member": "m", "coordinator_epoch": 0, "error": 0, "group_generation": known}
+    return "transactional_commits", row | other
+
+
+def asked(transaction: int = 0, *, commit_ns: int | None = 5, **other: Any) -> Row:
+    """A transaction of process p0, which asked to commit it."""
+    row = {"run_id": RUN, "process": "p0", "transactional_id": "t", "transaction": transaction, "begun_ns": 0}
+    row |= {"commit_ns": commit_ns, "abort_ns": None, "ended_ns": 6, "outcome": "committed", "group": None}
+    return "client_transactions", row | other
+
+
+def sent_in(value: str, offset: int | None = None, transaction: int | None = 0, **other: Any) -> Row:
+    """A record of a transaction, of which the client knows that it is committed."""
+    of = {"transactional_id": "t", "transaction": transaction, "transaction_outcome": "committed"}
+    return sent(value, offset, **of | other)
+
+
+def read_committed(value: str, offset: int, **other: Any) -> Row:
+    """A record that a reader with read_committed got."""
+    return read(value, offset, **{"time_ns": 9, "isolation": "read_committed"} | other)

@@ -17,6 +17,14 @@ CASES = {
     "the marker of that transaction is not committed": passes(
         replica(1, 100, high_watermark=4), WHOLE[2], *one(), wrote(3), ended(4), stable(0, 3, 4, 3)
     ),
+    "it passes a transaction whose marker is not committed": fails(
+        *LOGS, wrote(3), ended(9), stable(0, 5, 5), text="that passes a transaction whose marker was not", offsets=[5]
+    ),
+    "it passes such transactions twice": fails(*LOGS, wrote(3), ended(9), stable(0, 5, 5), stable(5, 6, 6, seq=1)),
+    "it passes a transaction whose marker is committed": passes(*LOGS, wrote(3), ended(4), stable(0, 5, 5)),
+    "it stops at a transaction whose marker is not committed": passes(
+        *LOGS, wrote(3), ended(9), stable(0, 3, 5, 3), stable(3, 10, 10, seq=1)
+    ),
     "the transaction that holds it back is open": passes(*LOGS, wrote(3), stable(0, 3, 6, 3)),
     "a transaction is open past its time-out": fails(
         *WHOLE, OPEN, became("Empty", 2, transactional_id="u", timestamp_ms=61_002), text="was open for 61001 ms"

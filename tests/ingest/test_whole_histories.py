@@ -131,3 +131,18 @@ def test_the_example_of_the_page_comes_to_what_the_page_says(
     assert "power_loss: not stated" not in page
     assert "min_insync_replicas: not stated, and taken for all" in page
     assert json.loads(folder.verdict.read_text(encoding="utf-8"))["unjudged"][0]["needed"]
+
+
+def test_a_history_of_transactions_is_judged_by_what_clients_saw(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    example = "docs/examples/transactions"
+    settings = load_settings(ROOT / example / "settings.yaml", [])
+    checks = ["aborted-transaction-read", "lost-committed-write", "precommitted-read", "torn-transaction", "phantom"]
+    result = judge_history(
+        spark, {"operations": [f"{example}/operations.jsonl"]}, settings, RunFolder(tmp_path / "judged"), checks=checks
+    )
+    said = {each.check: each.verdict.name for each in result.checks}
+    broken = dict.fromkeys(checks[:2] + checks[3:4], "FAIL")
+    assert said == broken | {"precommitted-read": "PASS", "phantom": "PASS"}

@@ -88,14 +88,46 @@ def test_a_reader_that_seeks_is_another_process_that_counts_anew(tmp_path: Path)
     assert [(line["process"], line["index"]) for line in of_client[::2]] == [("app-client-0", 0), ("app-client-0.2", 0)]
 
 
-def test_what_a_transaction_may_take_back_is_unknown(tmp_path: Path) -> None:
-    config = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0}
-    for more in ({}, {"transactional.id": "t"}):
-        with Recorder(tmp_path, name=f"app{len(more)}") as recorder:
-            lines = Producer(config | more, recorder=recorder)._lines
-            lines.send_ends(lines.send_begins("orders", 0, None, "v", -1), "ok", 0, 7)
-    ends = [[line for line in lines if line["type"] != "invoke"] for lines in recorded(tmp_path).values()]
-    assert [(end["type"], end["offset"]) for (end,) in ends] == [("ok", 7), ("info", -1)]
+def test_a_transaction_has_its_steps_and_its_sends(tmp_path: Path) -> None:
+    config = {"bootstrap.servers": "127.0.0.1:1", "log_level": 0, "transactional.id": "t"}
+    with Recorder(tmp_path) as recorder:
+        lines = Producer(config, recorder=recorder)._lines
+        with lines.transacting("init_transactions"):
+            pass
+        with lines.transacting("begin_transaction"):
+            pass
+        lines.send_ends(lines.send_begins("orders", 0, None, "v", -1), "ok", 0, 7)
+        with pytest.raises(KeyError), lines.transacting("commit_transaction"):
+            raise KeyError("fenced")
+        with lines.transacting("abort_transaction"):
+            pass
+        with lines.transacting("begin_transaction"):
+            pass
+    (of_client,) = recorded(tmp_path).values()
+    required = {line.name: set(line.required) for line in formats()["operations"].lines}
+    assert all(required[line["kind"]] <= line.keys() for line in of_client)
+    ends = [line for line in of_client if line["type"] != "invoke"]
+    begins = [line["index"] for line in ends if line["kind"] == "begin_transaction"]
+    assert [(end["kind"], end["type"], end.get("transaction")) for end in ends] == [
+        ("init_transactions", "ok", None),
+        ("begin_transaction", "ok", begins[0]),
+        ("send", "ok", begins[0]),
+        ("commit_transaction", "info", begins[0]),
+        ("abort_transaction", "ok", begins[0]),
+        ("begin_transaction", "ok", begins[1]),
+    ]
+    assert {end["transactional_id"] for end in ends} == {"t"}
+
+
+def test_a_poll_says_the_isolation_level(tmp_path: Path) -> None:
+    with Recorder(tmp_path) as recorder:
+        lines = recorder.lines("consumer")
+        for level in ("", "read_committed"):
+            lines.isolation = level
+            lines.polled(1, "assign", [("orders", 0, 0, "v")])
+        lines.close()
+    (of_client,) = recorded(tmp_path).values()
+    assert [line.get("isolation") for line in of_client if line["type"] == "ok"] == [None, "read_committed"]
 
 
 def test_a_producer_that_is_closed_first_has_a_whole_file(tmp_path: Path) -> None:

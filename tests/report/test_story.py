@@ -176,3 +176,24 @@ def test_what_a_system_does_not_tell_is_left_out(lost: RunFolder) -> None:
     write_fact(lost, "leadership_claims", leads(9.7, 3, 2, 7) | missing_events, leads(9.8, 3, 2, 7) | {"time_ns": None})
     claims = [moment.text for moment in story(lost).moments if moment.text.startswith("broker 3 leads")]
     assert claims == ["broker 3 leads in epoch 2"]
+
+
+def test_a_transaction_has_its_client_coordinator_markers_and_readers(folder: RunFolder) -> None:
+    named = {"process": "p0", "transactional_id": "t", "transaction": 4}
+    begun = {"begun_ns": at(1), "commit_ns": at(2), "ended_ns": at(4), "outcome": "committed"}
+    write_fact(folder, "client_transactions", named | begun)
+    of_producer = {"producer_id": 7, "producer_epoch": 2}
+    decided = {"partition": 0, "offset": 3, "transactional_id": "t", "state": "PrepareCommit", "told_ns": at(3)}
+    later = decided | {"offset": 9, "state": "Ongoing", "told_ns": at(99)}
+    write_fact(folder, "transactions", decided | of_producer | {"partitions": ["orders-0"]}, later | of_producer)
+    marker = {"broker": 2, "topic": "orders", "partition": 0, "time_ns": at(3.5), "offset": 8, "result": "commit"}
+    write_fact(folder, "marker_writes", marker | of_producer | {"coordinator_epoch": 1})
+    evidence = ['{"fact":"sends","process":"p0","transactional_id":"t","transaction":4}']
+    told = story(folder, evidence=evidence, topic=None, partition=None, offset=None)
+    assert [(moment.lane, moment.text) for moment in told.moments if moment.matters] == [
+        ("clients", "transaction 4 of p0 (t) begins"),
+        ("clients", "p0 asks to commit it"),
+        ("coordinator", "t becomes PrepareCommit with orders-0 (producer 7, epoch 2)"),
+        ("broker 2", "broker 2 writes the commit marker of producer 7 at orders-0 offset 8 (coordinator epoch 1)"),
+        ("clients", "p0 is told that it is committed"),
+    ]

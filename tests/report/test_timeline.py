@@ -2,8 +2,8 @@
 
 import pytest
 
-from harness.report.timeline.spans import FaultWindow
-from harness.report.timeline.tracks import CHARACTERS, NamePlace, name_places
+from harness.report.timeline.spans import FaultWindow, Transaction
+from harness.report.timeline.tracks import CHARACTERS, NamePlace, name_places, of_transactions
 
 END_S = float(CHARACTERS)
 """A character is a second wide."""
@@ -40,3 +40,17 @@ def test_lanes_leave_room_by_themselves() -> None:
         for target, begin in (("1", 0), ("2", 2))
     ]
     assert set(name_places(in_force, END_S).values()) == {NamePlace.AFTER}
+
+
+def test_a_transaction_is_a_bar_in_the_lane_of_its_id() -> None:
+    shown = [
+        Transaction(from_s=begin, to_s=begin + 1, transactional_id=name, process="p0", number=3, outcome=outcome)
+        for begin, name, outcome in ((0, "t", "committed"), (2, "u", "aborted"), (4, "t", "aborted"))
+    ]
+    track = of_transactions(shown, ["t", "u"])
+    assert {trace["name"]: (trace["y"], trace["base"]) for trace in track.traces} == {
+        "committed": (["t"], [0]),
+        "aborted": (["u", "t"], [2, 4]),
+    }
+    assert track.axis["categoryarray"] == ["u", "t"]
+    assert "transaction 3 of p0, committed" in track.traces[0]["customdata"][0]

@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from functools import cache, partial
 
+from harness.analysis.sources.lineage import LINEAGE
+from harness.contracts import registry
 from tools.pages.page import NOTE, Page, table
 from tools.pages.plot import Series, svg
 from tools.results.rows import AREAS, BUGS, CAMPAIGNS, FIGURES, MEASUREMENTS, Row, load
@@ -165,7 +167,7 @@ def _bugs() -> Iterator[str]:
     )
     yield from table(head, map(_published, kinds.pop("published")))
     yield from _section("Planted bugs", _PLANTED)
-    head = ("planted bug", "sweep of", "found by", "schedules", "real", "last confirmed")
+    head = ("planted bug", "sweep of", "found by", "by clients' evidence alone", "schedules", "real", "last confirmed")
     yield from table(head, map(_planted, kinds.pop("planted")))
     yield from _section("Other findings", "In the built-in broker, in Kafka's protocol, and in client libraries.")
     others = (_other(bug) for rows in kinds.values() for bug in rows)
@@ -192,7 +194,13 @@ def _published(bug: Row) -> tuple[str, ...]:
 def _planted(bug: Row) -> tuple[str, ...]:
     real = f"`{bug['real']}`" if "real" in bug else ""
     found_by = ", ".join(bug["found_by"])
-    return f"`{bug['id']}`", f"`{bug['scenario']}`", found_by, str(bug["schedules"]), real, bug["last_confirmed"]
+    alone = ", ".join(check for check in bug["found_by"] if _of_clients(check.partition(" ")[0]))
+    return f"`{bug['id']}`", f"`{bug['scenario']}`", found_by, alone, str(bug["schedules"]), real, bug["last_confirmed"]
+
+
+def _of_clients(check: str) -> bool:
+    """Return whether a check, by its name, needs what clients did and nothing else."""
+    return all(LINEAGE[fact].keys() == {"operations"} for fact in registry.check(check).needs)
 
 
 def _other(bug: Row) -> tuple[str, ...]:

@@ -66,6 +66,7 @@ from harness.analysis.facts.steps import (
     send_reversals_of_many,
 )
 from harness.analysis.facts.transactions import (
+    client_transactions,
     marker_writes,
     stable_offsets,
     transaction_answers,
@@ -173,6 +174,7 @@ def facts_from_tables(
         transaction_tables.TRANSACTIONS.name: lambda: transactions(
             tables[TRANSITIONS], tables[schemas.REPLICAS.name], lines
         ),
+        transaction_tables.CLIENT_TRANSACTIONS.name: lambda: client_transactions(operations),
         transaction_tables.MARKER_WRITES.name: lambda: marker_writes(lines),
         transaction_tables.STABLE_OFFSETS.name: lambda: stable_offsets(lines),
         transaction_tables.TRANSACTION_ANSWERS.name: lambda: transaction_answers(lines),

@@ -8,6 +8,7 @@ from harness.analysis.check_helpers.records import acknowledged
 from harness.analysis.frames import PARTITION_KEY, conform, in_order
 from harness.analysis.sources.state_changes import StateChanges
 from harness.analysis.tables.protocol import COMPACTIONS, SUPERSEDED
+from harness.store.history import ABORTED, COMMITTED
 from harness.values import NULL
 
 _RECORD = (*PARTITION_KEY, "key", "offset")
@@ -21,24 +22,30 @@ def compactions(state_changes: StateChanges) -> DataFrame:
 def superseded(compactions: DataFrame, sends: DataFrame, replica_records: DataFrame) -> DataFrame:
     """One row an offset whose record may be gone, as a later one with its key is known, or as it is a tombstone.
 
+    A record of a transaction that may have been aborted may be gone too, and replaces none if it was certainly aborted.
     Any replica counts: a follower of a leader that has cleaned its log lacks the same records.
     """
     cleaned = compactions.groupBy(*PARTITION_KEY).agg(F.max("until_offset").alias("compacted_to"))
+    tombstone = _is_null(F.col("value")).alias("tombstone")
     known = (
         acknowledged(sends)
-        .select(*_RECORD, _is_null(F.col("value")).alias("tombstone"))
-        .unionByName(replica_records.select(*_RECORD, _is_null(F.col("value")).alias("tombstone")))
+        .select(*_RECORD, tombstone, "transaction_outcome")
+        .unionByName(replica_records.select(*_RECORD, tombstone), allowMissingColumns=True)
         .join(F.broadcast(cleaned), on=list(PARTITION_KEY), how="inner")
         .where((F.col("offset") < F.col("compacted_to")) & (F.col("key") != ""))
         .groupBy(*_RECORD)
-        .agg(F.max("tombstone").alias("tombstone"), F.max("compacted_to").alias("compacted_to"))
+        .agg(
+            F.max("tombstone").alias("tombstone"),
+            F.max("compacted_to").alias("compacted_to"),
+            F.max("transaction_outcome").alias("outcome"),
+        )
     )
     of_key = in_order(*PARTITION_KEY, "key", by=("offset",)).rowsBetween(0, Window.unboundedFollowing)
+    outcome = F.coalesce("outcome", F.lit(COMMITTED))
+    last = F.max(F.when(outcome != ABORTED, F.col("offset"))).over(of_key)
+    replaced = F.coalesce(F.col("offset") < F.col("last_offset"), F.lit(False))
     return conform(
-        known.withColumn("last_offset", F.max("offset").over(of_key)).where(
-            F.col("tombstone") | (F.col("offset") < F.col("last_offset"))
-        ),
-        SUPERSEDED,
+        known.withColumn("last_offset", last).where(F.col("tombstone") | replaced | (outcome != COMMITTED)), SUPERSEDED
     )
 
 

@@ -1,19 +1,22 @@
 """What became of transactions, by `__transaction_state`, by their coordinators and by the partitions' leaders?"""
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
 from harness.analysis.check_helpers.replication import furthest_replicas
-from harness.analysis.frames import LIFE_KEY, PARTITION_KEY, REPLICA_KEY, conform, in_order
+from harness.analysis.facts.clients import of_kind, transaction_outcomes
+from harness.analysis.frames import LIFE_KEY, PARTITION_KEY, REPLICA_KEY, conform, in_order, null_if_unknown
 from harness.analysis.sources.state_changes import StateChanges
 from harness.analysis.tables.transactions import (
+    CLIENT_TRANSACTIONS,
     MARKER_WRITES,
     STABLE_OFFSETS,
     TRANSACTION_ANSWERS,
     TRANSACTIONAL_COMMITS,
     TRANSACTIONS,
 )
+from harness.store.history import ABORTED, OpKind
 
 _STATE = ("run_id", "transactional_id", "producer_id", "producer_epoch", "state")
 
@@ -90,3 +93,32 @@ def transactional_commits(state_changes: StateChanges) -> DataFrame:
     last = F.last(F.when(F.col("is_state"), F.col("generation")), ignorenulls=True).over(before)
     rows = commits.unionByName(states, allowMissingColumns=True).withColumn("group_generation", last)
     return conform(rows.where(~F.col("is_state")), TRANSACTIONAL_COMMITS)
+
+
+def client_transactions(operations: DataFrame) -> DataFrame:
+    """One row a transaction that a client began."""
+    begin, commit, abort, offsets = (
+        *(OpKind.BEGIN_TRANSACTION, OpKind.COMMIT_TRANSACTION, OpKind.ABORT_TRANSACTION),
+        OpKind.SEND_OFFSETS,
+    )
+    key = ("run_id", "process", "transaction")
+    rows = (
+        of_kind(operations, begin, commit, abort, offsets)
+        .withColumn("transaction", F.coalesce(null_if_unknown("transaction"), "index"))
+        .groupBy(*key)
+        .agg(
+            F.max("transactional_id").alias("transactional_id"),
+            F.min(_of(begin, "invoke_ns")).alias("begun_ns"),
+            F.min(_of(commit, "invoke_ns")).alias("commit_ns"),
+            F.min(_of(abort, "invoke_ns")).alias("abort_ns"),
+            F.max(F.coalesce(_of(commit, "complete_ns"), _of(abort, "complete_ns"))).alias("ended_ns"),
+            F.max(_of(offsets, "group")).alias("group"),
+        )
+        .join(transaction_outcomes(operations), on=list(key), how="left")
+        .withColumn("outcome", F.coalesce("transaction_outcome", F.lit(ABORTED)))
+    )
+    return conform(rows, CLIENT_TRANSACTIONS)
+
+
+def _of(kind: OpKind, column: str) -> Column:
+    return F.when(F.col("kind") == kind.value, F.col(column))

@@ -132,6 +132,7 @@ LINEAGE: dict[str, Origin] = {
     "group_loads": _state_changes("gc_load", "gc_unload"),
     "group_retirements": _state_changes("offset_retired"),
     "transactions": {"replicas": "type `transition`"} | _state_changes("txn_state"),
+    "client_transactions": _operations("begin_transaction", "send_offsets", "commit_transaction", "abort_transaction"),
     "markers": {"replicas": "type `marker`"},
     "transactional_batches": {"replicas": "type `batch`"},
     "aborted_transactions": {"replicas": "type `aborted`"},

@@ -147,3 +147,17 @@ TRANSACTIONAL_COMMITS = TRANSACTION_TABLES.declare(
     Column("error", "int", "Kafka's number of the error; 0 for none"),
     Column("group_generation", "int", "generation of the group then; null if that coordinator knew no such group"),
 )
+
+CLIENT_TRANSACTIONS = TRANSACTION_TABLES.declare(
+    "client_transactions",
+    "one transaction that a client began",
+    Column("process", "string", "client process"),
+    _ID,
+    Column("transaction", "bigint", "number of its begin_transaction within the process"),
+    Column("begun_ns", "bigint", "when it began"),
+    Column("commit_ns", "bigint", "when its commit was asked for first; null if it never was"),
+    Column("abort_ns", "bigint", "when its abort was asked for first; null if it never was"),
+    Column("ended_ns", "bigint", "when a commit or an abort was answered last; null if none was"),
+    Column("outcome", "string", "committed, aborted or unknown, as its client knows"),
+    Column("group", "string", "consumer group whose offsets it commits; null if none"),
+)

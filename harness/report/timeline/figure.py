@@ -11,7 +11,7 @@ from typing import Any
 from harness.progress import number_of
 from harness.report.evidence import Evidence, Operations
 from harness.report.timeline.marks import Mark
-from harness.report.timeline.spans import FaultWindow, Reign, memberships, reigns, windows
+from harness.report.timeline.spans import FaultWindow, Reign, Transaction, memberships, reigns, transactions, windows
 from harness.report.timeline.tracks import (
     LegendEntry,
     Trace,
@@ -22,10 +22,13 @@ from harness.report.timeline.tracks import (
     of_marks,
     of_operations,
     of_records,
+    of_transactions,
 )
 
 GAP_PX = 34
 SHOWN_PARTITIONS = 30
+SHOWN_TRANSACTIONS, SHOWN_IDS = 2000, 20
+"""Transactions, and transactional ids, that are drawn at most."""
 LINES = 100
 """Positions for a line across all tracks."""
 
@@ -50,10 +53,14 @@ def figure(evidence: Evidence, marks: Sequence[Mark] = ()) -> Figure:
         dict.fromkeys([*(each.partition for each in all_reigns), *(each.partition for each in all_memberships)])
     )
     shown = _busiest(partitions, all_reigns)
+    all_transactions = transactions(evidence)
+    ids = sorted({each.transactional_id for each in all_transactions})[:SHOWN_IDS]
+    drawn = _drawn([each for each in all_transactions if each.transactional_id in ids])
     tracks = [
         of_marks(marks),
         of_operations(operations, evidence),
         of_records(evidence),
+        of_transactions(drawn, ids),
         of_leaders([each for each in all_reigns if each.partition in shown], in_force, evidence, shown),
         of_isrs([each for each in all_memberships if each.partition in shown], shown),
         of_faults(in_force, evidence.end_s()),
@@ -63,7 +70,7 @@ def figure(evidence: Evidence, marks: Sequence[Mark] = ()) -> Figure:
         data=[trace | {"yaxis": _axis("y", index)} for index, track in enumerate(tracks) for trace in track.traces],
         layout=_layout(tracks, evidence.end_s(), in_force, marks),
         legend={track.title: track.legend for track in tracks if track.legend},
-        left_out=[*_thinned(operations), *_without(len(partitions) - len(shown))],
+        left_out=[*_thinned(operations), *_without(len(partitions) - len(shown)), *_undrawn(all_transactions, drawn)],
     )
 
 
@@ -81,6 +88,17 @@ def _thinned(operations: Operations) -> list[str]:
         return []
     drawn = f"{len(operations.shown):,} of {number_of(operations.count, 'operation')} are drawn"
     return [f"{drawn}: of each outcome the slowest and the quickest in every {operations.every_s:.2g} s"]
+
+
+def _drawn(of_ids: Sequence[Transaction]) -> list[Transaction]:
+    """Return the transactions that are drawn: of too many, those that did not commit come first, then the longest."""
+    rank = sorted(of_ids, key=lambda each: (each.outcome == "committed", -each.length_s))
+    return sorted(rank[:SHOWN_TRANSACTIONS], key=lambda each: each.from_s)
+
+
+def _undrawn(every: Sequence[Transaction], drawn: Sequence[Transaction]) -> list[str]:
+    left = len(every) - len(drawn)
+    return [f"{number_of(left, 'transaction')} left out"] if left else []
 
 
 def _without(partitions: int) -> list[str]:

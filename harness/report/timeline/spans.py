@@ -52,6 +52,17 @@ class FaultWindow(Span):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Transaction(Span):
+    """A client's transaction, from its begin to the last answer about its end."""
+
+    transactional_id: str
+    process: str
+    number: int
+    outcome: str
+    """As its client knows: committed, aborted or unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Gap(Span):
     """A time without an acknowledged write to one partition."""
 
@@ -108,6 +119,26 @@ def windows(evidence: Evidence) -> list[FaultWindow]:
                 for target in row["targets"] or [""]
             ]
     return in_force
+
+
+def transactions(evidence: Evidence) -> list[Transaction]:
+    """Return the transactions of clients; one without an answer lasts to the end."""
+    spans = []
+    for row in evidence.rows("client_transactions", "begun_ns"):
+        from_s = evidence.seconds_since_start(row["begun_ns"])
+        if from_s is not None:
+            ended_s = evidence.seconds_since_start(row["ended_ns"])
+            spans.append(
+                Transaction(
+                    from_s=from_s,
+                    to_s=max(evidence.end_s() if ended_s is None else ended_s, from_s),
+                    transactional_id=row["transactional_id"] or "",
+                    process=row["process"],
+                    number=row["transaction"],
+                    outcome=row["outcome"],
+                )
+            )
+    return spans
 
 
 def gaps(evidence: Evidence) -> list[Gap]:

@@ -10,7 +10,7 @@ from typing import Any
 
 from harness.report.evidence import Evidence, Operations
 from harness.report.timeline.marks import Mark
-from harness.report.timeline.spans import FaultWindow, Membership, Reign, Span, gaps
+from harness.report.timeline.spans import FaultWindow, Membership, Reign, Span, Transaction, gaps
 from harness.values import ACKS_ALL
 
 BROKER_COLOURS = 8
@@ -27,6 +27,8 @@ OUTCOMES = {
     "info": ("unknown", "var(--open)", "triangle-up-open"),
     "fail": ("failed", "var(--ink)", "x-thin-open"),
 }
+TRANSACTIONS = {"committed": "var(--good)", "unknown": "var(--open)", "aborted": "var(--ink)"}
+"""Colours of transactions by their outcomes."""
 MISSING = {0: "all replicas", 1: "one missing", 2: "more missing"}
 NO_REPLICA, CLUSTER = "no replica", "the cluster"
 UNCLEAN = "x"
@@ -233,6 +235,19 @@ def of_isrs(all_memberships: Sequence[Membership], partitions: Sequence[str]) ->
 
 def _rank(membership: Membership, worst: int) -> int:
     return min(membership.missing, worst) if membership.isr else worst + 1
+
+
+def of_transactions(shown: Sequence[Transaction], ids: Sequence[str]) -> Track:
+    """Return the transactions of clients, a lane for each transactional id, coloured by their outcomes."""
+    traces: list[Trace] = []
+    legend: list[LegendEntry] = []
+    for outcome, colour in TRANSACTIONS.items():
+        spans = [each for each in shown if each.outcome == outcome]
+        if spans:
+            hover = [f"transaction {each.number} of {each.process}, {outcome}" for each in spans]
+            traces.append(_bars(outcome, spans, [each.transactional_id for each in spans], colour, hover))
+            legend.append(LegendEntry(name=outcome, colour=colour, symbol="■"))
+    return Track(title="Transactions", traces=traces, legend=legend, **_lanes(ids))
 
 
 def of_faults(in_force: Sequence[FaultWindow], end_s: float) -> Track:

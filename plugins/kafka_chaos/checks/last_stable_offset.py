@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.window import Window
 
 from harness.analysis.check_helpers.findings import event, finding
 from harness.analysis.check_helpers.transactions import ID_KEY, OPEN, OfTransactions, closed, steps
@@ -58,8 +59,9 @@ class StableOffset(OfTransactions):
             F.col("new") != stable, "that is neither the first open transaction nor the high watermark"
         )
         moved = in_turn.withColumn("wrong", wrong).where(F.col("wrong").isNotNull())
+        rows = moved.unionByName(stuck).unionByName(self._undecided(in_turn, facts))
         return finding(
-            self.judged(moved.unionByName(stuck), facts, settings),
+            self.judged(rows, facts, settings),
             self.name,
             offset="new",
             severity=F.col("severity"),
@@ -74,6 +76,27 @@ class StableOffset(OfTransactions):
                     *("broker", "incarnation", "seq", "old", "new", "high_watermark", "first_unstable_offset"),
                 )
             ),
+        )
+
+    def _undecided(self, changes: DataFrame, facts: dict[str, DataFrame]) -> DataFrame:
+        """The first change of each leader that passes a transaction whose marker was not committed then."""
+        starts = closed(facts).select(
+            *PARTITION_KEY,
+            F.col("first_offset").alias("at"),
+            F.col("offset").alias("marker_offset"),
+            F.lit(1).alias("turn"),
+        )
+        before = in_order(*PARTITION_KEY, by=("at", "turn")).rowsBetween(Window.unboundedPreceding, -1)
+        first = F.row_number().over(in_order(*PARTITION_KEY, "broker", "incarnation", "leader_epoch", by=("seq",)))
+        return (
+            changes.withColumns({"at": F.col("new"), "turn": F.lit(0)})
+            .unionByName(starts, allowMissingColumns=True)
+            .withColumn("latest_marker", F.max("marker_offset").over(before))
+            .where((F.col("turn") == 0) & (F.col("latest_marker") >= F.col("high_watermark")))
+            .withColumn("rank", first)
+            .where(F.col("rank") == 1)
+            .withColumn("wrong", F.lit("that passes a transaction whose marker was not committed"))
+            .select(*changes.columns, "wrong")
         )
 
     def _overdue(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from time import monotonic, monotonic_ns
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +31,7 @@ class Producer(aiokafka.AIOKafkaProducer):
         super().__init__(**config)
         self._connection = config
         self._lines = recorder.lines("producer")
-        self._lines.in_transactions = config.get("transactional_id") is not None
+        self._lines.transactional_id = config.get("transactional_id") or ""
         self._stamp = recorder.stamp
         idempotent = bool(config.get("enable_idempotence") or config.get("transactional_id"))
         self._acks_of_lines = _ACKS[config.get("acks", "all" if idempotent else 1)]
@@ -70,6 +70,27 @@ class Producer(aiokafka.AIOKafkaProducer):
         future.add_done_callback(ended)
         return future
 
+    async def start(self) -> None:
+        """Start, by which a producer becomes the present one of its transactional id."""
+        of_id = self._lines.transactional_id
+        with self._lines.transacting("init_transactions") if of_id else nullcontext():
+            await super().start()
+
+    async def begin_transaction(self) -> None:
+        """Write down that a transaction begins."""
+        with self._lines.transacting("begin_transaction"):
+            await super().begin_transaction()
+
+    async def commit_transaction(self) -> None:
+        """Write down the commit, and how it ends."""
+        with self._lines.transacting("commit_transaction"):
+            await super().commit_transaction()
+
+    async def abort_transaction(self) -> None:
+        """Write down the abort, and how it ends."""
+        with self._lines.transacting("abort_transaction"):
+            await super().abort_transaction()
+
     async def send_batch(self, *_: Any, **__: Any) -> Any:
         """Refuse: records of a batch would be read and never sent, as the recorder sees it."""
         raise NotImplementedError("send_batch is not recorded: call send for each record")
@@ -89,6 +110,7 @@ class Consumer(aiokafka.AIOKafkaConsumer):
         super().__init__(*topics, **config)
         self._connection = config
         self._lines = recorder.lines("consumer")
+        self._lines.isolation = str(config.get("isolation_level", "read_uncommitted"))
         self._mode = "subscribe" if topics else "assign"
         self._reading = Reading()
         self._from_start = config.get("auto_offset_reset", "latest") == "earliest"

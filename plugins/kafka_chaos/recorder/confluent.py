@@ -30,7 +30,7 @@ class Producer(confluent_kafka.Producer):
         super().__init__(config)
         self._config = config
         self._lines = recorder.lines("producer")
-        self._lines.in_transactions = "transactional.id" in config
+        self._lines.transactional_id = str(config.get("transactional.id", ""))
         self._stamp = recorder.stamp
         self._acks = _ACKS.get(str(_of(config, "acks", "request.required.acks", default="all")), -1)
         idempotent = str(config.get("enable.idempotence", "transactional.id" in config)).lower() == "true"
@@ -73,6 +73,26 @@ class Producer(confluent_kafka.Producer):
             lines.send_ends(start, "fail", partition, -1, str(error))
             raise
 
+    def init_transactions(self, *timeout: float) -> None:
+        """Write down that the producer becomes the present one of its id."""
+        with self._lines.transacting("init_transactions"):
+            super().init_transactions(*timeout)
+
+    def begin_transaction(self) -> None:
+        """Write down that a transaction begins."""
+        with self._lines.transacting("begin_transaction"):
+            super().begin_transaction()
+
+    def commit_transaction(self, *timeout: float) -> None:
+        """Write down the commit, and how it ends."""
+        with self._lines.transacting("commit_transaction"):
+            super().commit_transaction(*timeout)
+
+    def abort_transaction(self, *timeout: float) -> None:
+        """Write down the abort, and how it ends."""
+        with self._lines.transacting("abort_transaction"):
+            super().abort_transaction(*timeout)
+
     def produce_batch(self, *_: Any, **__: Any) -> int:
         """Refuse: records of a batch would be read and never sent, as the recorder sees it."""
         raise NotImplementedError("produce_batch is not recorded: call produce for each record")
@@ -102,6 +122,7 @@ class Consumer(confluent_kafka.Consumer):
         super().__init__(config)
         self._config = config
         self._lines = recorder.lines("consumer")
+        self._lines.isolation = str(config.get("isolation.level", "read_committed"))
         self._mode = "subscribe"
         self._reading = Reading()
         reset = str(_of(config, "auto.offset.reset", "topic.auto.offset.reset", default="latest"))

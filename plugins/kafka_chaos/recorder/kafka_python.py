@@ -28,7 +28,7 @@ class Producer(kafka.KafkaProducer):
         super().__init__(**config)
         self._connection = config
         self._lines = recorder.lines("producer")
-        self._lines.in_transactions = self.config.get("transactional_id") is not None
+        self._lines.transactional_id = str(self.config.get("transactional_id") or "")
         self._stamp = recorder.stamp
         self._acks = int(str(self.config["acks"]))
         idempotent = bool(self.config.get("enable_idempotence", False))
@@ -59,6 +59,26 @@ class Producer(kafka.KafkaProducer):
         future.add_errback(lambda error: lines.send_ends(start, "info", place, -1, str(error)))
         return future
 
+    def init_transactions(self, *args: Any, **more: Any) -> None:
+        """Write down that the producer becomes the present one of its id."""
+        with self._lines.transacting("init_transactions"):
+            super().init_transactions(*args, **more)
+
+    def begin_transaction(self, *args: Any, **more: Any) -> None:
+        """Write down that a transaction begins."""
+        with self._lines.transacting("begin_transaction"):
+            super().begin_transaction(*args, **more)
+
+    def commit_transaction(self, *args: Any, **more: Any) -> None:
+        """Write down the commit, and how it ends."""
+        with self._lines.transacting("commit_transaction"):
+            super().commit_transaction(*args, **more)
+
+    def abort_transaction(self, *args: Any, **more: Any) -> None:
+        """Write down the abort, and how it ends."""
+        with self._lines.transacting("abort_transaction"):
+            super().abort_transaction(*args, **more)
+
     def close(self, *args: Any, **more: Any) -> None:
         """Write the end of the file, and close."""
         self.finish_recording()
@@ -80,6 +100,7 @@ class Consumer(kafka.KafkaConsumer):
         super().__init__(*topics, **config)
         self._connection = config
         self._lines = recorder.lines("consumer")
+        self._lines.isolation = str(self.config["isolation_level"])
         self._mode = "subscribe" if topics else "assign"
         self._reading = Reading()
         self._from_start = self.config["auto_offset_reset"] == "earliest"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from itertools import count
 from json.encoder import encode_basestring_ascii as quoted
 from pathlib import Path
@@ -21,15 +21,13 @@ from zlib import crc32
 from harness.system.chain import Link, end
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
 
 ID_HEADER = "kafka-chaos-id"
 """The header of a stamped record, which holds its value id."""
 LONGEST_VALUE = 200
 """Bytes of a value that is its own id; of a longer one, and of one that is no UTF-8, its SHA-256 is."""
-IN_TRANSACTION = "acknowledged in a transaction that may be aborted"
-"""The error of a transactional send: recorders do not follow commits and aborts."""
 HELD_PARTS = 512
 """Parts, two a line, of ends and polls that wait for the next beginning of a send."""
 
@@ -108,8 +106,12 @@ class Lines:
         self._written = 0
         self._checksum = 0
         self._topics: dict[str, str] = {}
-        self.in_transactions = False
-        """Whether sends count when a transaction commits; an acknowledgement then says nothing certain."""
+        self.transactional_id = ""
+        """Of a transactional producer."""
+        self.isolation = ""
+        """Of a consumer."""
+        self._of_transaction = ""
+        """Fields of the operations of the last transaction that was begun."""
         self.closed = False
 
     def send_begins(self, topic: str, partition: int, key: object, value: str, acks: int) -> str:
@@ -120,7 +122,7 @@ class Lines:
         if key is not None:
             fields = f'{fields},"key":{quoted(value_id(key))}'
         index = next(self._indexes)
-        start = f'{{"index":{index},{fields}'
+        start = f'{{"index":{index},{fields}{self._of_transaction}'
         with self._lock:
             self._add(f'{start},"partition":{partition},"time_ns":{monotonic_ns()},"type":"invoke"')
             self._flush()
@@ -128,13 +130,34 @@ class Lines:
 
     def send_ends(self, start: str, outcome: str, partition: int, offset: int, error: str = "") -> None:
         """Write down how a send ended: ok, fail (it certainly had no effect) or info."""
-        if self.in_transactions and outcome == "ok":
-            outcome, offset, error = "info", -1, IN_TRANSACTION
         said = f',"error":{quoted(error)}' if error else ""
         with self._lock:
             self._add(
                 f'{start},"partition":{partition},"offset":{offset}{said},"time_ns":{monotonic_ns()},"type":"{outcome}"'
             )
+
+    @contextmanager
+    def transacting(self, kind: str) -> Iterator[None]:
+        """Write down a step of a transactional producer around the call of its library; what raises is unknown.
+
+        Args:
+            kind: Of the operation: `init_transactions`, or begin, commit or abort `_transaction`.
+        """
+        with self._lock:
+            index = next(self._indexes)
+            of_id = f',"transactional_id":{quoted(self.transactional_id)}'
+            if kind == "begin_transaction":
+                self._of_transaction = f'{of_id},"transaction":{index}'
+            said = of_id if kind == "init_transactions" else self._of_transaction
+            start = f'{{"index":{index},"process":{self._name},"kind":"{kind}"{said}'
+            self._add(f'{start},"time_ns":{monotonic_ns()},"type":"invoke"')
+            self._flush()
+        try:
+            yield
+        except BaseException as error:
+            self.commit_ends(start, "info", str(error))
+            raise
+        self.commit_ends(start, "ok")
 
     def polled(self, began_ns: int, mode: str, records: Iterable[Record]) -> None:
         """Write down a poll that began at an instant and gave these records."""
@@ -143,7 +166,9 @@ class Lines:
             for topic, partition, offset, value in records
         )
         with self._lock:
-            start = f'{{"index":{next(self._indexes)},"process":{self._name},"kind":"poll","mode":"{mode}"'
+            start = (
+                f'{{"index":{next(self._indexes)},"process":{self._name},"kind":"poll","mode":"{mode}"{self._level()}'
+            )
             self._add(f'{start},"time_ns":{began_ns},"type":"invoke"')
             self._add(f'{start},"records":[{listed}],"time_ns":{monotonic_ns()},"type":"ok"')
 
@@ -167,7 +192,7 @@ class Lines:
         return start
 
     def commit_ends(self, start: str, outcome: str, error: str = "") -> None:
-        """Write down how a commit ended: ok or info."""
+        """Write down how a commit, or a step of a transaction, ended: ok or info."""
         said = f',"error":{quoted(error)}' if error else ""
         with self._lock:
             self._add(f'{start}{said},"time_ns":{monotonic_ns()},"type":"{outcome}"')
@@ -205,6 +230,9 @@ class Lines:
             self._flush()
             self.closed = True
             os.close(self._file)
+
+    def _level(self) -> str:
+        return f',"isolation":{quoted(self.isolation)}' if self.isolation else ""
 
     def _quoted(self, topic: str) -> str:
         text = self._topics.get(topic)

@@ -179,6 +179,9 @@ def transactions(out: RunWriter) -> None:
         for index, outcome in enumerate(outcomes, begin + 2):
             out.operation("p0", OpKind.COMMIT_TRANSACTION, OpType.INVOKE, index, **names)
             out.operation("p0", OpKind.COMMIT_TRANSACTION, outcome, index, **names)
+    offsets = {"topic": "orders", "partition": 0, "offset": 1, "group": "g0", "transactional_id": "t-ok"}
+    for type_ in (OpType.INVOKE, OpType.OK):
+        out.operation("p0", OpKind.SEND_OFFSETS, type_, 9, **offsets, transaction=0)
     out.operation("p0", OpKind.COMMIT_TRANSACTION, OpType.INVOKE, 40, transactional_id="t-end", transaction=39)
     send(out, 50, OpType.INVOKE, transactional_id="t-end", transaction=39)
     send(out, 51, OpType.INVOKE)
@@ -195,6 +198,20 @@ def test_a_send_has_the_outcome_of_its_transaction(rows: Rows) -> None:
         (None, None, None),
     ]
     assert [row["made_from"] for row in table] == ["a"] * 4 + [None] * 2
+
+
+def test_a_client_transaction_has_a_row_with_what_was_asked_for(rows: Rows) -> None:
+    table = rows(transactions, "client_transactions", "transaction")
+    assert [(row["transaction"], row["outcome"], row["commit_ns"] is None) for row in table] == [
+        (0, "committed", False),
+        (10, "unknown", False),
+        (20, "aborted", False),
+        (30, "aborted", True),
+        (39, "unknown", False),
+    ]
+    assert [row["group"] for row in table] == ["g0", None, None, None, None]
+    assert [row["begun_ns"] is None for row in table] == [False] * 4 + [True]
+    assert all(row["abort_ns"] is None for row in table)
 
 
 @case

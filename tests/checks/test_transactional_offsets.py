@@ -1,0 +1,46 @@
+from typing import Any
+
+from tests.analysis.fact_rows import Row, fetched, held, replica
+from tests.analysis.transaction_rows import committed_in, ended, logged, wrote, wrote_marker
+from tests.checks.answers import fails, passes, table_of
+
+OFFSETS: dict[str, Any] = {"topic": "__consumer_offsets"}
+LOG = [replica(1, 2, **OFFSETS), held(1, "v", 0, producer_id=7, **OFFSETS), wrote(0, **OFFSETS), logged(5, 0)]
+
+
+def read_at(complete_ns: int) -> Row:
+    return fetched(5, at=(1, complete_ns))
+
+
+CASES = {
+    "an offset of a committed transaction is read back": passes(*LOG, ended(1, **OFFSETS), read_at(9)),
+    "an offset of an aborted transaction is read back": fails(
+        *LOG, ended(1, commits=False, **OFFSETS), read_at(9), text="c0 read back 5 of orders-0 for group g0"
+    ),
+    "an offset is read back before its transaction ends": fails(
+        *LOG, ended(1, **OFFSETS), wrote_marker(1, 20, **OFFSETS), read_at(9), text="was still open"
+    ),
+    "an offset is read back after its transaction has ended": passes(
+        *LOG, ended(1, **OFFSETS), wrote_marker(1, 20, **OFFSETS), read_at(21)
+    ),
+    "the same offset was committed outside of a transaction too": passes(
+        replica(1, 3, **OFFSETS),
+        *LOG[1:],
+        ended(1, commits=False, **OFFSETS),
+        held(1, "w", 2, producer_id=-1, **OFFSETS),
+        logged(5, 2),
+        read_at(9),
+    ),
+    "another offset is read back": passes(*LOG, ended(1, commits=False, **OFFSETS), fetched(4, at=(1, 9))),
+    "records are gone from the offsets topic": passes(
+        replica(1, 9, **OFFSETS), *LOG[1:], ended(1, commits=False, **OFFSETS), read_at(9)
+    ),
+    "a member of this generation commits": passes(*LOG, committed_in(3, 3)),
+    "a member of an older generation commits": fails(*LOG, committed_in(2, 3), text="in generation 2, and the group"),
+    "a commit of an older generation is refused": passes(*LOG, committed_in(2, 3, error=22)),
+    "a producer names no member": passes(*LOG, committed_in(-1, 3)),
+    "the generation of the group is not known": passes(*LOG, committed_in(2, None)),
+}
+CASES |= CASES["a member of this generation commits"].without_each("replicas")
+
+test_which_offsets_of_transactions_count = table_of("transactional-offsets", CASES)
