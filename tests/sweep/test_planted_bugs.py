@@ -211,5 +211,5 @@ def test_the_record_has_a_row_for_each_bug_that_a_sweep_finds() -> None:
 def test_the_readme_says_how_many_are_found() -> None:
     first = sum(sweep.schedules == 1 for sweep in SWEEPS.values())
     text = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    assert f"each of {len(PLANTED_BUGS)} switches" in text
-    assert f"find {len(SWEEPS)} of them, {first} in the first schedule" in text
+    assert f"has {len(PLANTED_BUGS)} planted bugs" in text
+    assert f"find {len(SWEEPS)} of these bugs, {first} of them in the first simulation" in text
