@@ -103,10 +103,10 @@ SWEEPS = {
         scenario=str(TOOLS / "administration-light.yaml"), finding="recovery-points", schedules=17
     ),
     "group-load-stops-early": Sweep(scenario="groups", finding="I39"),
-    "group-load-to-high-watermark": Sweep(finding="I39", schedules=2),
+    "group-load-to-high-watermark": Sweep(finding="I39"),
     "member-forgotten-at-failover": Sweep(scenario="groups", finding="I34"),
     "static-member-not-fenced": Sweep(finding="I35"),
-    "no-generation-check": Sweep(finding="I35"),
+    "no-generation-check": Sweep(finding="I35", schedules=5),
     "commits-while-completing": Sweep(finding="I35"),
     "late-unload": Sweep(finding="I39"),
     "first-position-loaded": Sweep(finding="I36"),
