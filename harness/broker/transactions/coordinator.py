@@ -235,9 +235,10 @@ class TransactionCoordinator:
         return ErrorCode.NONE
 
     async def _abort(self, transaction: Transaction) -> None:
-        fence = transaction.fence()
-        raised = Producer(fence.producer_id, fence.producer_epoch)
-        await self._end(transaction, raised, commit=False, from_client=False)
+        if transaction.has_timed_out(self.wall_ms()):  # its producer may have ended it since that was found
+            fence = transaction.fence()
+            raised = Producer(fence.producer_id, fence.producer_epoch)
+            await self._end(transaction, raised, commit=False, from_client=False)
 
     def _completion(self, transaction: Transaction, target: TransactionMetadata, epoch: int) -> Completion:
         return Completion(

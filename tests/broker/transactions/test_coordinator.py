@@ -1,6 +1,7 @@
 """A coordinator that stores what it answers, delivers markers, dies, and goes on where another one was."""
 
 import asyncio
+import gc
 from typing import Any
 
 import pytest
@@ -371,6 +372,19 @@ async def what_was_decided_above_the_high_watermark(here: Coordinating) -> Any:
     await here.coordinator.end(ID, producer, commit=True)
     await here.fail_over()
     return here.state()
+
+
+async def test_a_producer_that_ends_its_transaction_as_it_times_out_is_first() -> None:
+    here = await leading()
+    failures: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context))
+    producer = await here.begin(0)
+    here.now_ms += TIMEOUT_MS + 1
+    await here.coordinator.abort_timed_out()
+    assert await here.coordinator.end(ID, producer, commit=True) is ErrorCode.NONE
+    await here.settled(lambda: here.state() in COMPLETE)
+    gc.collect()  # a task that has failed says so when it goes
+    assert (here.state(), failures) == ("CompleteCommit", [])
 
 
 async def epoch_after_a_time_out(here: Coordinating) -> Any:
