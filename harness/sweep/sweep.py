@@ -167,7 +167,7 @@ def new_sweep(scenario: Scenario, seed: int, schedules: int, parent: Path, repla
         request_file(root).write_text(request.model_dump_json(indent=2) + "\n", encoding="utf-8")
     except OSError as error:
         raise ClusterError(f"no folder for a sweep can be made in {parent}: {error}") from error
-    return Sweep(scenario=scenario, seed=seed, schedules=schedules, root=root, replay=replay)
+    return Sweep(scenario=scenario, seed=seed, schedules=schedules, root=root, replay=replay, logged=FIELDS)
 
 
 def discard_empty(sweep: Sweep) -> None:
