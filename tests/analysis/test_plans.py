@@ -43,8 +43,8 @@ MADE_OTHERWISE = ("sends", "availability", "poll_steps", "send_reversals")
 """Facts that are made in another way where a history is large."""
 SCANS = 2
 """How often a check may read a large fact."""
-MORE_SCANS = {("unseen", "polls"): 5, ("unseen", "sends"): 3, ("lost-write", "polls"): 4}
-"""How often each of these reads what is large: to narrow the records that are moved, and to see what nothing read."""
+MORE_SCANS = {("unseen", "polls"): 5, ("unseen", "sends"): 3, ("lost-write", "polls"): 4, ("I20", "sends"): 4}
+"""How often each reads what is large: to narrow what moves, to see what was not read, or how long clients lived."""
 
 
 def plan_of(frame: DataFrame) -> str:
