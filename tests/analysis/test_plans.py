@@ -43,7 +43,17 @@ MADE_OTHERWISE = ("sends", "availability", "poll_steps", "send_reversals")
 """Facts that are made in another way where a history is large."""
 SCANS = 2
 """How often a check may read a large fact."""
-MORE_SCANS = {("unseen", "polls"): 5, ("unseen", "sends"): 3, ("lost-write", "polls"): 4, ("I20", "sends"): 4}
+MORE_SCANS = {
+    ("unseen", "polls"): 5,
+    ("unseen", "sends"): 3,
+    ("lost-write", "polls"): 4,
+    ("I20", "sends"): 4,
+    ("lost-committed-write", "polls"): 4,
+    ("torn-transaction", "polls"): 4,
+    ("torn-transaction", "sends"): 3,
+    ("transaction-cycles", "sends"): 3,
+    ("exactly-once", "sends"): 10,
+}
 """How often each reads what is large: to narrow what moves, to see what was not read, or how long clients lived."""
 
 

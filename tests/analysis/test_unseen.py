@@ -15,7 +15,7 @@ from harness.analysis.tables.schemas import TABLES
 from harness.analysis.unseen import Unseen, unseen_of
 from harness.contracts import registry
 from harness.contracts.checks import Check, Settings, Subject
-from harness.store.history import Sign
+from harness.store.history import READ_COMMITTED, Sign
 from tests.analysis.fact_rows import Row, facts, held, read, replica, sent
 from tests.analysis.protocol_rows import stepped, superseded
 from tests.checks.answers import STRICT
@@ -101,6 +101,13 @@ SPECIAL: dict[Subject, tuple[Rows, str]] = {
     ),
     subjects.ENDS_READ: (
         lambda seen: [*sends(), *(read(f"v{n}", 0, partition=n) for n in seen), *(end(1, n) for n in THREE)],
+        "orders-2",
+    ),
+    subjects.TRANSACTIONS_READ: (
+        lambda seen: [
+            *sends(transaction_outcome="committed"),
+            *(read(f"v{number}", 0, partition=number, isolation=READ_COMMITTED) for number in seen),
+        ],
         "orders-2",
     ),
     CLIENTS_LIVE: (lambda seen: [*waiting(), *(later(number) for number in seen), later(9)], "client p2"),

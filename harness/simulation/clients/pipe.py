@@ -7,6 +7,7 @@ from harness.client_rules import steps
 from harness.client_rules.piping import Piping
 from harness.contracts.workloads import ClientPlan
 from harness.simulation.clients.metadata import ClusterClient
+from harness.simulation.clients.offsets import NO_MEMBER
 from harness.simulation.clients.subscriber import SimulatedSubscriber
 from harness.simulation.clients.transactor import TransactionalProducers
 from harness.simulation.transport import MemoryTransport
@@ -22,6 +23,9 @@ class SimulatedPipe(SimulatedSubscriber):
     ) -> None:
         super().__init__(plan, rules, transport, bootstrap)
         self._producers = TransactionalProducers(plan, rules.sending)
+        self._read_as = NO_MEMBER
+        """Its identity when it read the last records: without one, as a member has that is out of its group, the
+        coordinator would take offsets of a generation that is over (KIP-447)."""
         self._outputs = ClusterClient(
             transport,
             bootstrap,
@@ -40,7 +44,10 @@ class SimulatedPipe(SimulatedSubscriber):
     async def _act(self, step: steps.Step) -> steps.StepResult:
         if isinstance(step, steps.SendOffsets):
             producer = self._producers.producer(step.transactional_id)
-            return await producer.send_offsets(self._rules.group, step.positions, self._membership.identity)
+            return await producer.send_offsets(self._rules.group, step.positions, self._read_as)
         if isinstance(step, steps.TransactionStep):
             return await self._producers.act(step, self._outputs)
-        return await super()._act(step)
+        answer = await super()._act(step)
+        if answer.records and self._membership.identity.generation >= 0:
+            self._read_as = self._membership.identity
+        return answer
