@@ -260,7 +260,7 @@ class Elsewhere:
 
 def test_a_server_that_writes_elsewhere_is_not_asked(sail: SparkSession, tmp_path: Path) -> None:
     require_same_files(sail, tmp_path / "here")
-    with pytest.raises(EvidenceError, match="must lie in storage that both share"):
+    with pytest.raises(EvidenceError, match="must be in storage that both share"):
         require_same_files(Elsewhere(), tmp_path)  # type: ignore[arg-type]
     assert list(tmp_path.rglob("*")) == [tmp_path / "here"]
 

@@ -8,7 +8,7 @@ from harness.client_rules.piping import Piping
 from harness.contracts.workloads import ClientPlan, Stop
 from harness.store.history import JsonlWriter, now_ns
 from harness.store.recording import Recorder
-from kafka_chaos.workloads.clients.subscriber import Subscriber
+from kafka_chaos.workloads.clients.subscriber import Subscriber, identity_in
 from kafka_chaos.workloads.clients.transactor import TransactionalProducers
 
 log = logging.getLogger(__name__)
@@ -38,8 +38,9 @@ class Pipe(Subscriber):
             return self._producers.act(step, self._read_as)
         self._producers.poll()
         answer = super().act(step)
-        if answer.records:
-            self._read_as = self._consumer.consumer_group_metadata()
+        metadata = self._consumer.consumer_group_metadata() if answer.records else None
+        if identity_in(metadata)[1] >= 0:
+            self._read_as = metadata
         return answer
 
 
