@@ -18,19 +18,20 @@ from harness.analysis.tables.transactions import (
 )
 from harness.store.history import ABORTED, OpKind
 
-_STATE = ("run_id", "transactional_id", "producer_id", "producer_epoch", "state")
+_STATE = ("run_id", "transactional_id", "producer_id", "producer_epoch", "state", "named")
 
 
 def transactions(transitions: DataFrame, replicas: DataFrame, state_changes: StateChanges) -> DataFrame:
     """One row a record; what coordinators logged of it is beside it.
 
     A record that was appended and not stored, as its append was not acknowledged in time, is no transition, unless the
-    next coordinator loads it: it loads the last record of each transactional id.
+    next coordinator, or the same one after a restart, loads it: it loads the last record of each transactional id.
     """
     lines = state_changes.of("txn_state").select(
-        *("run_id", "incarnation", "coordinator_epoch", "time_ns", "log_offset", *_STATE[1:-1]),
+        *("run_id", "incarnation", "coordinator_epoch", "time_ns", "log_offset", *_STATE[1:-2]),
         F.col("state_partition").alias("partition"),
         F.col("to_state").alias("state"),
+        F.regexp_replace("partitions", r'[\[\]" ]', "").alias("named"),  # the line has a list as text
     )
     stored = lines.where(F.col("log_offset") >= 0).select(
         *("run_id", "partition", F.col("log_offset").alias("offset")),
@@ -43,6 +44,7 @@ def transactions(transitions: DataFrame, replicas: DataFrame, state_changes: Sta
     place = ["run_id", "partition", "offset"]
     rows = (
         transitions.join(furthest_replicas(replicas), on=list(REPLICA_KEY), how="left_semi")
+        .withColumn("named", F.concat_ws(",", "partitions"))
         .withColumn("number", F.row_number().over(in_order(*PARTITION_KEY, by=("offset",))))
         .withColumn("whole", F.col("offset") == F.col("number") - 1)
         .withColumn(
@@ -55,7 +57,7 @@ def transactions(transitions: DataFrame, replicas: DataFrame, state_changes: Sta
     loaded = (
         rows.where(F.col("known") & F.col("stored_ns").isNull())
         .join(loads, on=list(_STATE), how="inner")
-        .where(F.col("loaded_in") > F.col("leader_epoch"))
+        .where(F.col("loaded_in") >= F.col("leader_epoch"))  # a coordinator may restart and lead on in its epoch
         .where(F.coalesce(F.col("next_epoch") >= F.col("loaded_in"), F.lit(True)))
         .groupBy(*place)
         .agg(F.min("loaded_ns").alias("loaded_ns"))
