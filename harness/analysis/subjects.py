@@ -275,19 +275,37 @@ def _to_the_end(
         .join(gone, on=list(_TOPIC_KEY), how="left_anti")
         .join(reading_spans(polls).select(*key, "last"), on=key, how="left")
     )
-    last = F.coalesce("last", F.lit(-1))
-    of_transactions = sends.where(F.col("transaction").isNotNull()).select(*key, "offset", "process", "transaction")
-    explained = (
-        of_transactions.join(rows.select(*key, "end", last.alias("last")), on=key, how="inner")
-        .groupBy(*key)
+    known = _known_behind(sends, rows.select(*key, "end", F.coalesce("last", F.lit(-1)).alias("last")))
+    behind = F.col("end") - 1 - F.coalesce("last", F.lit(-1)) - F.coalesce("known", F.lit(0))
+    return _pieces(rows.join(known, on=key, how="left"), _partition(), F.col("end"), F.greatest(behind, F.lit(0)))
+
+
+def _known_behind(sends: DataFrame, ends: DataFrame) -> DataFrame:
+    """How many offsets between `last` and `end` are `known`: records of transactions there, and markers at most.
+
+    A marker comes after the records of its transaction and before those of the next one with the same transactional id.
+    """
+    key, of_id = list(PARTITION_KEY), [*PARTITION_KEY, "transactional_id"]
+    offset, last = F.col("offset"), F.col("last")
+    began_before, goes_on = F.col("first") <= last, F.col("final") > last
+    return (
+        sends.where(F.col("transaction").isNotNull() & offset.isNotNull())
+        .join(ends, on=key, how="inner")
+        .groupBy(*of_id, "process", "transaction", "last")
         .agg(
-            F.count_if((F.col("offset") > F.col("last")) & (F.col("offset") < F.col("end"))).alias("records"),
-            F.count_distinct(F.struct("process", "transaction")).alias("markers"),
+            F.min("offset").alias("first"),
+            F.max("offset").alias("final"),
+            F.count_if((offset > last) & (offset < F.col("end"))).alias("records"),
         )
+        .groupBy(*of_id)
+        .agg(
+            F.sum("records").alias("records"),
+            F.count_if(goes_on).alias("later"),
+            (F.bool_or(~goes_on) & ~F.bool_or(began_before & goes_on)).cast("int").alias("earlier"),
+        )
+        .groupBy(*key)
+        .agg(F.sum(F.col("records") + F.col("later") + F.col("earlier")).alias("known"))
     )
-    behind = F.col("end") - 1 - last - F.coalesce("records", F.lit(0)) - F.coalesce("markers", F.lit(0))
-    placed = rows.join(explained, on=key, how="left")
-    return _pieces(placed, _partition(), F.col("end"), F.greatest(behind, F.lit(0)))
 
 
 ENDS_READ = Subject(

@@ -18,6 +18,7 @@ from harness.contracts.checks import Check, Settings, Subject
 from harness.store.history import READ_COMMITTED, Sign
 from tests.analysis.fact_rows import Row, facts, held, read, replica, sent
 from tests.analysis.protocol_rows import stepped, superseded
+from tests.analysis.transaction_rows import sent_in
 from tests.checks.answers import STRICT
 
 pytestmark = pytest.mark.spark
@@ -251,6 +252,7 @@ def test_what_no_reader_came_to(spark: SparkSession) -> None:
     }
 
 
+ABORTED: dict[str, Any] = {"transaction_outcome": "aborted"}
 LAST_READ = [sent("a", 0), read("a", 0)]
 ENDS = {
     "the log goes on with what was never acknowledged": ([*LAST_READ, sent("b", index=1), end(2)], 1),
@@ -260,6 +262,20 @@ ENDS = {
     "what was never acknowledged was never read": ([sent("a"), read("c", 0, partition=1), end(3)], 3),
     "a dump shows what lies there": ([*LAST_READ, end(8), replica(1, 8)], 0),
     "the topic was deleted": ([*LAST_READ, end(8), ("topics", {"topic": "orders", "present": False})], 0),
+    "records of an aborted transaction lie there, and its marker": (
+        [*LAST_READ, sent_in("b", 1, **ABORTED), sent_in("c", 2, **ABORTED), end(4)],
+        0,
+    ),
+    "others wrote behind an aborted transaction": ([*LAST_READ, sent_in("b", 1, **ABORTED), end(5)], 2),
+    "the marker of what was read last lies there": ([sent_in("a", 0), read("a", 0), end(2)], 0),
+    "markers of earlier transactions do not lie there": (
+        [*(sent_in(f"v{n}", 2 * n, n) for n in range(3)), *(read(f"v{n}", 2 * n) for n in range(3)), end(8)],
+        2,
+    ),
+    "a transaction goes on there, and the one before it has ended": (
+        [sent_in("a", 0, 0), sent_in("b", 2, 1), sent_in("c", 3, 1, **ABORTED), read("a", 0), read("b", 2), end(6)],
+        1,
+    ),
     "no client wrote or read there": ([*LAST_READ, end(8, 5)], 0),
 }
 

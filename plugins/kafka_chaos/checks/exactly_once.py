@@ -39,7 +39,7 @@ class ExactlyOnce(OfTransactions):
     promise: ClassVar[str] = "Each input record of a pipeline has one committed output, whatever was killed (KIP-447)."
     needs: ClassVar[tuple[str, ...]] = ("sends",)
     about: ClassVar[Subject] = rows_of("sends", "records made from others", "made_from is not null")
-    reads: ClassVar[tuple[str, ...]] = (*("client_transactions", "polls", "replica_records", "markers", *UNREAD_BY),)
+    reads: ClassVar[tuple[str, ...]] = ("client_transactions", "polls", "replica_records", "markers", *UNREAD_BY)
     assumes: ClassVar[tuple[Assumption, ...]] = (CLIENTS_WHOLE, UNIQUE_VALUES, COMPACTIONS_TOLD)
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES_OF_OFFSETS
     judges_without: ClassVar[tuple[str, ...]] = ("replicas", "zookeeper", "become_leader", "become_follower")
