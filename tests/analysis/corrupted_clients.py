@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from itertools import pairwise
 
+from harness.store.history import OpKind, OpType
 from tests.analysis.corrupted_replicas import Place, acknowledged, first_inside, held, polled, very_last
 from tests.analysis.model_cluster import OFFSETS, ORDERS
 from tests.analysis.model_evidence import OPERATIONS, REPLICAS, UNREADABLE, Evidence, Line
@@ -214,9 +215,16 @@ def lower_end(run: Evidence) -> bool:
 
 
 def never_end(run: Evidence) -> bool:
+    """Of a client that lives: at the end of the run it sends once more."""
     end = next(run.lines(OPERATIONS, process="p2", kind="send", type="ok"), None)
-    run.remove(OPERATIONS, [end] if end else [])
-    return end is not None
+    if end is None:
+        return False
+    run.remove(OPERATIONS, [end])
+    index = max(line["index"] for line in run.lines(OPERATIONS, process="p2")) + 1
+    later = {name: end[name] for name in ("topic", "partition", "acks")}
+    for type_, more in ((OpType.INVOKE, {"key": "k"}), (OpType.FAIL, {"error": "refused"})):
+        run.operation("p2", OpKind.SEND, type_, index, **later, **more, value=f"p2-{index}")
+    return True
 
 
 def tear_line(run: Evidence) -> bool:
