@@ -296,9 +296,14 @@ def test_a_worker_that_is_killed_after_the_cluster_was_stopped(runs: Path, scrat
 
 
 @pytest.mark.jvm
-def test_a_worker_that_is_killed_while_spark_starts_leaves_nothing_after_one_reap(runs: Path, scratch: Path) -> None:
-    run = brief(runs)
-    task(run, "judge", dies_at="pyspark.java_gateway.time.sleep")
+def test_a_worker_that_is_killed_while_spark_starts_leaves_nothing_after_one_reap(
+    runs: Path, scratch: Path, tmp_path: Path
+) -> None:
+    run, java = brief(runs), tmp_path / "java/bin/java"
+    java.parent.mkdir(parents=True)
+    java.write_text("#!/bin/sh\nexec sleep 600\n")
+    java.chmod(0o755)
+    task(run, "judge", dies_at="pyspark.java_gateway.time.sleep", JAVA_HOME=str(tmp_path / "java"))
     assert processes_of(scratch) != [], "spark-submit goes on without it"
     reaped = reap([runs], progress=Silent())
     assert {item.fate for item in reaped.items if item.kind is ItemKind.PROCESS} == {Fate.REMOVED}

@@ -32,7 +32,9 @@ SHARES = 3
 SCHEDULES = SHARES * SHARE
 """For two executors of one core each, one of which dies with the last share."""
 END_S = 30
-LOSS, SEED_OF_A_LOSS = "an acknowledged record is in no log and was not read", 1
+LOSS = "an acknowledged record is in no log and was not read"
+SEEDS = range(20)
+"""Of generated histories; most have a record that can be lost."""
 LIGHT_JVMS = {"JAVA_TOOL_OPTIONS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"}
 MURDER = '''"""Kills the executor that it is simulated on, in the middle of the third share, at its first try.
 
@@ -136,8 +138,7 @@ def tried(workers: Path) -> Counter[tuple[int, int]]:
 
 def lossy_run(root: Path) -> Path:
     """Return the folder of a run in which one acknowledged record is gone."""
-    evidence = history(SEED_OF_A_LOSS)
-    assert CORRUPTIONS[LOSS].plant(evidence)
+    evidence = next(each for each in map(history, SEEDS) if CORRUPTIONS[LOSS].plant(each))
     return sealed_run(root, "lossy", lines_of(evidence)).root
 
 
