@@ -1,4 +1,4 @@
-"""The three verdicts of a run and how single answers combine into one.
+"""The verdicts of a run, three and one on its objectives, and how single answers combine into one.
 
 Values are ordered by what wins when several are combined: combining is `max`, and nothing judged is not a pass.
 """
@@ -36,8 +36,17 @@ class EnvironmentVerdict(IntEnum):
     RESIDUE = 1
 
 
-Verdict = FaultVerdict | SystemVerdict | EnvironmentVerdict
-"""An answer to one of the three questions; the names of all are different, and their numbers are not."""
+class ObjectiveVerdict(IntEnum):
+    """Did the run keep the limits that its scenario states? No promise of Kafka's is among them."""
+
+    MET = 0
+    UNKNOWN = 1
+    """There was no evidence, or it was too damaged to measure."""
+    MISSED = 2
+
+
+Verdict = ObjectiveVerdict | FaultVerdict | SystemVerdict | EnvironmentVerdict
+"""An answer to one of the questions; their numbers overlap, and of two with one name the later question's is read."""
 
 
 class Mood(StrEnum):
@@ -56,6 +65,8 @@ def mood_of(verdict: Verdict) -> Mood:
             return Mood.GOOD if verdict is FaultVerdict.CONFIRMED else Mood.OPEN
         case SystemVerdict():
             return {SystemVerdict.PASS: Mood.GOOD, SystemVerdict.FAIL: Mood.BAD}.get(verdict, Mood.OPEN)
+        case ObjectiveVerdict():
+            return {ObjectiveVerdict.MET: Mood.GOOD, ObjectiveVerdict.MISSED: Mood.BAD}.get(verdict, Mood.OPEN)
         case EnvironmentVerdict():
             return Mood.GOOD if verdict is EnvironmentVerdict.CLEAN else Mood.BAD
 
@@ -71,51 +82,73 @@ def worst_system(verdicts: Iterable[SystemVerdict]) -> SystemVerdict:
     return SystemVerdict.UNKNOWN if worst is SystemVerdict.NOT_JUDGED else worst
 
 
+def worst_objective(verdicts: Iterable[ObjectiveVerdict]) -> ObjectiveVerdict | None:
+    """Return the verdict on all objectives of a run; None if it has none."""
+    return max(verdicts, default=None)
+
+
 class ExitCode(IntEnum):
     """What `chaos` returns to its caller."""
 
     HELD = 0
     VIOLATED = 1
+    """A promise is broken, or an objective is missed."""
     USAGE = 2
     INCONCLUSIVE = 3
     ENVIRONMENT = 4
 
     @property
     def outcome(self) -> str:
-        """Name of a run's outcome with this code."""
-        return OUTCOMES[self]
+        """The outcome with this code where no objectives are judged."""
+        return next(outcome for outcome, code in EXIT_CODES.items() if code is self)
 
 
-HELD, VIOLATED, WRONG, INCONCLUSIVE, BROKEN = "held", "violated", "wrong", "inconclusive", "broken"
-OUTCOMES = {
-    ExitCode.HELD: HELD,
-    ExitCode.VIOLATED: VIOLATED,
-    ExitCode.USAGE: WRONG,
-    ExitCode.INCONCLUSIVE: INCONCLUSIVE,
-    ExitCode.ENVIRONMENT: BROKEN,
+HELD, VIOLATED, MISSED, WRONG, INCONCLUSIVE, BROKEN = "held", "violated", "missed", "wrong", "inconclusive", "broken"
+EXIT_CODES = {
+    HELD: ExitCode.HELD,
+    VIOLATED: ExitCode.VIOLATED,
+    MISSED: ExitCode.VIOLATED,
+    WRONG: ExitCode.USAGE,
+    INCONCLUSIVE: ExitCode.INCONCLUSIVE,
+    BROKEN: ExitCode.ENVIRONMENT,
 }
+"""By outcome, the word for what a run came to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdicts:
-    """The three answers of one run, side by side and never merged into one."""
+    """The answers of one run, side by side and never merged into one."""
 
     fault: FaultVerdict
     system: SystemVerdict
     environment: EnvironmentVerdict
+    objectives: ObjectiveVerdict | None = None
+    """None where the scenario states no objective."""
 
     @property
     def names(self) -> dict[str, str]:
-        """The three as `verdict.json` has them: fault, system, environment."""
-        return {"fault": self.fault.name, "system": self.system.name, "environment": self.environment.name}
+        """All as `verdict.json` has them: fault, system, environment, and objectives if there are some."""
+        three = {"fault": self.fault.name, "system": self.system.name, "environment": self.environment.name}
+        return three if self.objectives is None else three | {"objectives": self.objectives.name}
+
+    def outcome(self, *, broken: bool = False) -> str:
+        """Return the outcome: violated, broken, missed, inconclusive, held; the first that applies.
+
+        A broken environment may be why an objective is missed, but not why a promise is broken.
+
+        Args:
+            broken: Whether the environment broke in a way other than what it left behind.
+        """
+        if self.system is SystemVerdict.FAIL:
+            return VIOLATED
+        if broken or self.environment is EnvironmentVerdict.RESIDUE:
+            return BROKEN
+        if self.objectives is ObjectiveVerdict.MISSED:
+            return MISSED
+        unknown = self.system is SystemVerdict.UNKNOWN or self.objectives is ObjectiveVerdict.UNKNOWN
+        return INCONCLUSIVE if unknown or self.fault is not FaultVerdict.CONFIRMED else HELD
 
     @property
     def exit_code(self) -> ExitCode:
-        """A violation outranks a broken environment, which outranks a run that proved nothing."""
-        if self.system is SystemVerdict.FAIL:
-            return ExitCode.VIOLATED
-        if self.environment is EnvironmentVerdict.RESIDUE:
-            return ExitCode.ENVIRONMENT
-        if self.system is SystemVerdict.UNKNOWN or self.fault is not FaultVerdict.CONFIRMED:
-            return ExitCode.INCONCLUSIVE
-        return ExitCode.HELD
+        """The exit code of the outcome."""
+        return EXIT_CODES[self.outcome()]

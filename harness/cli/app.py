@@ -74,7 +74,7 @@ def _options(
 app = typer.Typer(
     name="chaos",
     help="Inject faults into a Kafka cluster under load, and judge from evidence whether it kept Kafka's promises.",
-    epilog="Exit codes: 0 held, 1 violated, 2 usage or scenario error, 3 inconclusive, 4 environment broken.",
+    epilog="Exit codes: 0 held, 1 violated or missed, 2 usage or scenario error, 3 inconclusive, 4 environment broken.",
     no_args_is_help=True,
     callback=_options,
     pretty_exceptions_enable=False,

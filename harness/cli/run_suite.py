@@ -18,11 +18,11 @@ from harness.scenario.plan import load_plan
 from harness.scenario.source import options
 from harness.scenario.suite import SuiteRun, load_suite
 from harness.store.folder import RunFolder
-from harness.verdict import BROKEN, HELD, INCONCLUSIVE, WRONG, ExitCode
+from harness.verdict import BROKEN, EXIT_CODES, HELD, INCONCLUSIVE, WRONG, ExitCode
 
 GRAVEST = (ExitCode.VIOLATED, ExitCode.ENVIRONMENT, ExitCode.USAGE, ExitCode.INCONCLUSIVE)
 """Of several runs that did not end as expected, the first of these is the exit code."""
-CODES = {HELD: ExitCode.VIOLATED, REFUSED: ExitCode.USAGE} | {code.outcome: code for code in GRAVEST}
+CODES = EXIT_CODES | {HELD: ExitCode.VIOLATED, REFUSED: ExitCode.USAGE}
 """The exit code of an unexpected outcome; a planted bug that is not found is one, too."""
 
 
@@ -101,7 +101,7 @@ def _carried_out(folder: RunFolder, console: PatientConsole, *, verbose: bool) -
 def _not_started(run: SuiteRun, seed: int | None, outcome: str, reason: str) -> Conclusion:
     return Conclusion(
         run="", scenario=run.scenario, driver=run.driver or "", seed=seed or 0, outcome=outcome,
-        fault="", system="", environment="", reason=reason,
+        fault="", system="", environment="", objectives="", reason=reason,
     )  # fmt: skip
 
 

@@ -24,7 +24,7 @@ from harness.report.why import Kind, Reason, why
 from harness.scenario.plan import Plan
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase
-from harness.store.result import CheckResult, FaultResult, RunResult, SuiteResult
+from harness.store.result import CheckResult, FaultResult, ObjectiveResult, RunResult, SuiteResult
 from harness.verdict import ExitCode, FaultVerdict, Mood, SystemVerdict, Verdict, Verdicts, mood_of
 
 REFRESH_HZ = 2
@@ -153,16 +153,17 @@ def show_outcome(
 
 
 def show_result(console: Console, result: RunResult, *, verbose: bool = False) -> None:
-    """Print why a run did not hold, what is excused and what held (if `verbose`, each answer), and three verdicts."""
+    """Print why a run did not hold, what is excused and what held (if `verbose`, each answer), and the verdicts."""
     checks, suites = answers(result.checks), answers(result.suites)
     reasons = why(result)
     if verbose:
         rows = [*map(_of_fault, result.faults), *map(_of_check, checks.all), *map(_of_suite, suites.all)]
         rows += [_of_reason(reason, result) for reason in reasons if reason.kind in (Kind.EVIDENCE, Kind.RESIDUE)]
     else:
-        rows = [_of_reason(reason, result) for reason in reasons]
+        rows = [_of_reason(reason, result) for reason in reasons if reason.kind is not Kind.OBJECTIVE]
         rows += [_of_check(check) for check in checks.excused]
         rows += [_of_suite(suite) for suite in suites.excused]
+    rows += map(_of_objective, result.objectives)
     brief = str if verbose else _brief
     table = new_table(result.run_id, "", "name", "verdict", "what was seen", wide=["what was seen"])
     for what, name, verdict, seen in rows:
@@ -207,15 +208,25 @@ def _of_suite(suite: SuiteResult) -> Row:
     return "suite", suite.suite, suite.verdict, text
 
 
+def _of_objective(objective: ObjectiveResult) -> Row:
+    return "objective", objective.objective, objective.verdict, objective.seen
+
+
 def _brief(text: str) -> str:
     """Return the start of a long text."""
     return textwrap.shorten(text, SHOWN_CHARACTERS, placeholder=" …") if len(text) > SHOWN_CHARACTERS else text
 
 
 def show_verdicts(console: Console, verdicts: Verdicts) -> None:
-    """Print the three answers in a line."""
-    fault, system = styled(verdicts.fault), styled(verdicts.system)
-    console.print(f"fault {fault}   system {system}   environment {styled(verdicts.environment)}", highlight=False)
+    """Print the answers in a line."""
+    shown: dict[str, Verdict | None] = {
+        "fault": verdicts.fault,
+        "system": verdicts.system,
+        "environment": verdicts.environment,
+        "objectives": verdicts.objectives,
+    }
+    words = [f"{about} {styled(verdict)}" for about, verdict in shown.items() if verdict is not None]
+    console.print("   ".join(words), highlight=False)
 
 
 def show_plan(console: Console, plan: Plan) -> None:

@@ -36,7 +36,7 @@ from harness.scenario.plan import SESSION_TIMEOUT, Plan, load_plan
 from harness.scenario.rules import MIN_INSYNC_REPLICAS
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase, PhaseNotes, Quiescence, ends, started_at
-from harness.store.result import CheckResult, Remark, RunResult, SuiteResult
+from harness.store.result import CheckResult, ObjectiveResult, Remark, RunResult, SuiteResult
 from harness.store.seal import Hole, damage, of_kind, sealed_lines
 from harness.store.version import logged_in
 from harness.verdict import SystemVerdict
@@ -87,6 +87,7 @@ class Checked:
     checks: list[CheckResult] = field(default_factory=list)
     counts: dict[str, int] = field(default_factory=dict)
     """Rows a fact."""
+    objectives: list[ObjectiveResult] = field(default_factory=list)
 
 
 def assemble(folder: RunFolder, checked: Checked | None = None, suites: list[SuiteResult] | None = None) -> RunResult:
@@ -110,7 +111,9 @@ def assembled(
     if suites is None:
         suites = before.suites if before else []
     if checked is None:
-        checked = Checked(checks=before.checks, counts=before.counts) if before else Checked()
+        checked = Checked()
+        if before:
+            checked = Checked(checks=before.checks, counts=before.counts, objectives=before.objectives)
     phases = ends(folder)
     entries, unreadable = readable_journal(folder.journal)
     return RunResult(
@@ -126,6 +129,7 @@ def assembled(
         faults=fault_results(plan, entries, unreadable),
         checks=checked.checks,
         suites=suites,
+        objectives=checked.objectives or not_measured(scenario),
         residue=[what for end in phases.values() for what in end.residue],
         remarks=[
             *([_doubt(f"the record of the faults is incomplete: {unreadable}", Phase.DRIVE)] if unreadable else []),
@@ -135,6 +139,15 @@ def assembled(
         ],
         counts=checked.counts,
     )
+
+
+def not_measured(scenario: Scenario) -> list[ObjectiveResult]:
+    """Return the results of a run's objectives before they are judged."""
+    if scenario.objectives is None:
+        return []
+    from harness.analysis.objectives.judge import not_judged as unknown
+
+    return unknown(scenario.objectives)
 
 
 def _doubt(text: str, phase: Phase) -> Remark:
@@ -270,7 +283,21 @@ def run_checks(
     answers = _attempt(checks, "the checks", notes)
     rows = number_of(sum(counts.values()), "row")
     progress.message(f"{number_of(len(answers), 'answer')} of checks, from {rows} of facts")
-    return Checked(checks=answers, counts=counts)
+    measured = objectives_of(folder, scenario, holes, progress) if answers else []
+    return Checked(checks=answers, counts=counts, objectives=measured)
+
+
+def objectives_of(
+    folder: RunFolder, scenario: Scenario, holes: Sequence[Hole], progress: Progress
+) -> list[ObjectiveResult]:
+    """Return what the facts that the checks left say of the scenario's objectives."""
+    if scenario.objectives is None:
+        return []
+    from harness.analysis.objectives.judge import judge_objectives
+
+    results = judge_objectives(scenario.objectives, folder, lambda facts: _unreliable(kinds_of(facts), holes))
+    progress.message(f"{number_of(len(results), 'objective')} measured")
+    return results
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from harness.contracts.registry import check_title
-from harness.store.result import CheckResult, RunResult, StoredModel, SuiteResult
+from harness.store.result import CheckResult, ObjectiveResult, RunResult, StoredModel, SuiteResult
 from harness.verdict import SystemVerdict
 
 ABSENT = "no answer"
@@ -13,9 +13,10 @@ class Difference(StoredModel):
     """One changed answer."""
 
     kind: str
-    """verdict, check or suite."""
+    """verdict, check, suite or objective."""
     name: str
-    """Key of the check, name of the suite, or which verdict: fault, system or environment."""
+    """Key of the check, name of the suite, name of the objective, or which verdict: fault, system, environment or
+    objectives."""
     before: str
     """Its verdict and counts, as text; `no answer` if it gave none."""
     after: str
@@ -37,6 +38,7 @@ def differences(before: RunResult | None, after: RunResult) -> list[Difference]:
         *_between("verdict", before.verdicts.names, after.verdicts.names),
         *_between("check", _checks(before.checks), _checks(after.checks)),
         *_between("suite", _suites(before.suites), _suites(after.suites)),
+        *_between("objective", _objectives(before.objectives), _objectives(after.objectives)),
     ]
 
 
@@ -59,6 +61,10 @@ def _checks(results: Sequence[CheckResult]) -> dict[str, str]:
 
 def _suites(results: Sequence[SuiteResult]) -> dict[str, str]:
     return {result.suite: _in_words(result.verdict, unmet=result.unsuccessful) for result in results}
+
+
+def _objectives(results: Sequence[ObjectiveResult]) -> dict[str, str]:
+    return {result.objective: f"{result.verdict.name} ({result.measured})" for result in results}
 
 
 def _in_words(verdict: SystemVerdict, **numbers: int) -> str:

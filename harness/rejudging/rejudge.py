@@ -77,7 +77,9 @@ def compare(folders: Sequence[RunFolder], progress: Progress) -> Iterator[Rejudg
             progress.message(f"{folder.run_id}: {answer}")
             checked = Checked()
         else:
-            checked = Checked(checks=_answers(folder, scenario, plan, answer), counts=answer.counts)
+            objectives = earlier.objectives if earlier else []
+            answers = _answers(folder, scenario, plan, answer)
+            checked = Checked(checks=answers, counts=answer.counts, objectives=objectives)
         suites = earlier.suites if earlier else []
         result = assembled(folder, scenario, plan, checked, suites)
         yield Rejudged(folder=folder, result=result, differences=differences(earlier, result))

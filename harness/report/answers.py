@@ -6,13 +6,13 @@ from typing import Generic, TypeVar
 
 from harness.progress import number_of
 from harness.store.result import CheckResult, SuiteResult
-from harness.verdict import EnvironmentVerdict, FaultVerdict, Mood, SystemVerdict, mood_of
+from harness.verdict import EnvironmentVerdict, FaultVerdict, Mood, ObjectiveVerdict, SystemVerdict, mood_of
 
 Result = TypeVar("Result", bound=CheckResult | SuiteResult)
 
 MOODS = {
     verdict.name: mood_of(verdict)
-    for question in (FaultVerdict, SystemVerdict, EnvironmentVerdict)
+    for question in (FaultVerdict, SystemVerdict, EnvironmentVerdict, ObjectiveVerdict)
     for verdict in question
 }
 

@@ -2,13 +2,22 @@
 
 from typing import TYPE_CHECKING, TypedDict
 
-from harness.verdict import BROKEN, HELD, INCONCLUSIVE, VIOLATED, EnvironmentVerdict, SystemVerdict
+from harness.verdict import (
+    BROKEN,
+    HELD,
+    INCONCLUSIVE,
+    MISSED,
+    VIOLATED,
+    EnvironmentVerdict,
+    ObjectiveVerdict,
+    SystemVerdict,
+)
 
 if TYPE_CHECKING:
     from harness.store.folder import RunFolder
 
 REFUSED = "refused"
-"""The outcome of a run that this machine or driver cannot carry out; all others are `ExitCode.outcome`."""
+"""The outcome of a run that this machine or driver cannot carry out; all others are `RunResult.outcome`."""
 
 
 class Conclusion(TypedDict):
@@ -23,6 +32,8 @@ class Conclusion(TypedDict):
     fault: str
     system: str
     environment: str
+    objectives: str
+    """Empty where the scenario states none."""
     reason: str
     """Why it did not hold, in a sentence; empty when it did."""
 
@@ -45,10 +56,11 @@ def concluded(folder: "RunFolder") -> Conclusion:
 
     result = RunResult.load(folder.verdict)
     verdicts = result.verdicts
-    outcome = result.exit_code.outcome
+    outcome = result.outcome
     reasons = {
         HELD: [],
         VIOLATED: of(SystemVerdict.FAIL, why(result)),
+        MISSED: of(ObjectiveVerdict.MISSED, why(result)),
         BROKEN: of(EnvironmentVerdict.RESIDUE, why(result)) or why(result),
         INCONCLUSIVE: why(result),
     }
@@ -61,12 +73,14 @@ def concluded(folder: "RunFolder") -> Conclusion:
         fault=verdicts.fault.name,
         system=verdicts.system.name,
         environment=verdicts.environment.name,
+        objectives=verdicts.names.get("objectives", ""),
         reason="; ".join(map(str, reasons[outcome])),
     )
 
 
 def sentence(conclusion: Conclusion) -> str:
     """Return what a run came to, for a log."""
-    verdicts = f"{conclusion['fault']} / {conclusion['system']} / {conclusion['environment']}"
+    names = (conclusion["fault"], conclusion["system"], conclusion["environment"], conclusion["objectives"])
+    verdicts = " / ".join(filter(None, names))
     because = f": {conclusion['reason']}" if conclusion["reason"] else ""
     return f"{conclusion['scenario']} {conclusion['outcome']}, {verdicts}{because}"

@@ -9,8 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from harness.analysis.tables.arrow import ARROW_TYPES
-from harness.analysis.tables.schemas import TABLES
+from harness.analysis.tables.stored import fact_table
 from harness.report.findings import SEVERITIES, FindingGroup, Row, grouped
 from harness.store.folder import RunFolder
 
@@ -153,12 +152,7 @@ class RunEvidence(Evidence):
 
     def table(self, name: str, columns: Iterable[str] | None = None) -> pa.Table:
         """Return one fact; empty with the right columns when the run has none."""
-        path = self._folder.facts / f"{name}.parquet"
-        wanted = list(columns) if columns is not None else [column.name for column in TABLES[name].columns]
-        if path.exists():
-            return pq.read_table(path, columns=wanted)
-        types = {column.name: ARROW_TYPES[column.type] for column in TABLES[name].columns}
-        return pa.table({name: pa.array([], types[name]) for name in wanted})
+        return fact_table(self._folder, name, columns)
 
     def rows(self, name: str, order: str, *, descending: bool = False) -> list[Row]:
         """Return a fact as dictionaries."""

@@ -1,6 +1,7 @@
 """The result as JUnit XML: a violation is a failure, no answer is an error, a refused run is skipped.
 
-A fault that was not seen is skipped too, if a confirmed spare replaces it.
+A missed objective is a failure of its own kind. A fault that was not seen is skipped too, if a confirmed spare
+replaces it.
 """
 
 from collections.abc import Sequence
@@ -12,8 +13,8 @@ from harness.contracts.registry import check_title
 from harness.report.conclusion import SuiteEntry
 from harness.report.why import Kind, why
 from harness.store.folder import RunFolder
-from harness.store.result import RunResult
-from harness.verdict import HELD, VIOLATED, FaultVerdict, SystemVerdict
+from harness.store.result import ObjectiveResult, RunResult
+from harness.verdict import HELD, MISSED, VIOLATED, FaultVerdict, ObjectiveVerdict, SystemVerdict
 
 
 def write_junit(folder: RunFolder, result: RunResult) -> None:
@@ -41,6 +42,7 @@ def write_junit(folder: RunFolder, result: RunResult) -> None:
             f"{result.scenario}.expectations",
             [_judged(s.suite, s.verdict, "; ".join(s.failures) or s.reason or "no evidence") for s in result.suites],
         ),
+        *_objectives(result),
         _suite(
             f"{result.scenario}.evidence",
             [_case("whole", not doubts, "; ".join(map(str, doubts)))],
@@ -78,7 +80,7 @@ def _of_run(number: int, entry: SuiteEntry) -> TestCase:
     reason = f"{outcome}, expected {entry['expect']}: {entry['reason'] or 'every promise was kept'}; {entry['run']}"
     if outcome == entry["expect"]:
         return case
-    case.result = [Failure(reason, outcome) if outcome in (HELD, VIOLATED) else Error(reason, outcome)]
+    case.result = [Failure(reason, outcome) if outcome in (HELD, MISSED, VIOLATED) else Error(reason, outcome)]
     return case
 
 
@@ -98,6 +100,20 @@ def _judged(name: str, verdict: SystemVerdict, reason: str) -> TestCase:
         case.result = [Error(reason, "inconclusive")]
     elif verdict is SystemVerdict.NOT_JUDGED:
         case.result = [Skipped(reason)]
+    return case
+
+
+def _objectives(result: RunResult) -> list[TestSuite]:
+    cases = [_objective(each) for each in result.objectives]
+    return [_suite(f"{result.scenario}.objectives", cases)] if cases else []
+
+
+def _objective(result: ObjectiveResult) -> TestCase:
+    case = TestCase(result.objective)
+    if result.verdict is ObjectiveVerdict.MISSED:
+        case.result = [Failure(result.seen, "objective missed")]
+    elif result.verdict is ObjectiveVerdict.UNKNOWN:
+        case.result = [Error(result.seen, "inconclusive")]
     return case
 
 

@@ -27,7 +27,7 @@ from harness.store.folder import RunFolder
 from harness.store.result import CheckResult, RunResult, SuiteResult
 from harness.system.plugins import OWN
 from harness.values import PYTHON
-from harness.verdict import EnvironmentVerdict, FaultVerdict, SystemVerdict
+from harness.verdict import EnvironmentVerdict, FaultVerdict, ObjectiveVerdict, SystemVerdict
 
 SHOWN_GAPS = 40
 
@@ -159,7 +159,7 @@ def _held(answers: Sequence[CheckResult] | Sequence[SuiteResult], what: str) -> 
 
 
 def cards(result: RunResult) -> list[tuple[str, str, str, str]]:
-    """Return the three verdicts as (question, answer, good / bad / open, reason)."""
+    """Return the verdicts as (question, answer, good / bad / open, reason)."""
     verdicts = result.verdicts
     reasons = why(result)
     broken, unknown = (
@@ -195,4 +195,19 @@ def cards(result: RunResult) -> list[tuple[str, str, str, str]]:
             "good" if verdicts.environment is EnvironmentVerdict.CLEAN else "bad",
             "; ".join(result.residue) or "nothing of this run is left",
         ),
+        *_objectives_card(result),
     ]
+
+
+def _objectives_card(result: RunResult) -> list[tuple[str, str, str, str]]:
+    """Return the verdict on the objectives in the same form; none if there are none."""
+    verdict = result.verdicts.objectives
+    if verdict is None:
+        return []
+    named = {each: [part.objective for part in result.objectives if part.verdict is each] for each in ObjectiveVerdict}
+    reason = {
+        ObjectiveVerdict.MET: f"{number_of(len(result.objectives), 'objective')} met",
+        ObjectiveVerdict.MISSED: f"missed: {', '.join(named[ObjectiveVerdict.MISSED])}",
+        ObjectiveVerdict.UNKNOWN: f"not measured: {', '.join(named[ObjectiveVerdict.UNKNOWN])}",
+    }[verdict]
+    return [("Did the run meet its objectives?", verdict.name, mood(verdict.name), reason)]

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from harness.contracts import registry
 from harness.store.result import ByName, CheckResult, Remark, RunResult, StoredModel, SuiteResult, forbidding
-from harness.verdict import EnvironmentVerdict, FaultVerdict, SystemVerdict, Verdict
+from harness.verdict import EnvironmentVerdict, FaultVerdict, ObjectiveVerdict, SystemVerdict, Verdict
 
 
 class Kind(StrEnum):
@@ -14,14 +14,18 @@ class Kind(StrEnum):
 
     CHECK = "check"
     SUITE = "suite"
+    OBJECTIVE = "objective"
     EVIDENCE = "evidence"
     FAULT = "fault"
     RESIDUE = "residue"
 
 
+NAMED = (Kind.SUITE, Kind.OBJECTIVE)
+"""Kinds whose name precedes that of a subject."""
 PHASES = {
     Kind.CHECK: "judge",
     Kind.SUITE: "expectations",
+    Kind.OBJECTIVE: "judge",
     Kind.FAULT: "drive",
     Kind.RESIDUE: "stop",
 }
@@ -36,7 +40,7 @@ class Reason(StoredModel):
     """The verdict that it implies."""
     phase: str
     subject: str
-    """Key of a check, name of a suite or a fault, or subject of a remark; may be empty."""
+    """Key of a check, name of a suite, an objective or a fault, or subject of a remark; may be empty."""
     text: str
     targets: list[str] = []
     """Targets of a fault, whether hit or not."""
@@ -47,7 +51,7 @@ class Reason(StoredModel):
         if self.kind is Kind.CHECK:
             return registry.check_title(self.subject)
         hit = ", ".join(self.targets)
-        return f"suite {self.subject}" if self.kind is Kind.SUITE else f"{self.subject} {hit}".strip()
+        return f"{self.kind} {self.subject}" if self.kind in NAMED else f"{self.subject} {hit}".strip()
 
     def __str__(self) -> str:
         return f"{self.title}: {self.text}" if self.title else self.text
@@ -62,8 +66,15 @@ def why(result: RunResult) -> list[Reason]:
     ]
     if not faults:
         faults = [_reason(Kind.FAULT, FaultVerdict.INCONCLUSIVE, "", "no fault was injected")]
+    objectives = [
+        _reason(Kind.OBJECTIVE, part.verdict, part.objective, part.seen)
+        for part in result.objectives
+        if part.verdict is not ObjectiveVerdict.MET
+    ]
     return [
         *why_of(result.checks, result.suites, result.remarks),
+        *of(ObjectiveVerdict.MISSED, objectives),
+        *of(ObjectiveVerdict.UNKNOWN, objectives),
         *(reason for reason in faults if reason.verdict is not FaultVerdict.CONFIRMED),
         *(_reason(Kind.RESIDUE, EnvironmentVerdict.RESIDUE, "", text) for text in result.residue),
     ]

@@ -2,6 +2,7 @@
 
 import difflib
 import re
+from types import NoneType
 from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
@@ -78,10 +79,16 @@ def _model_at(model: type[BaseModel], location: tuple[str | int, ...]) -> type[B
         if isinstance(step, int):
             current = get_args(current)[0] if get_origin(current) is list else None
         elif isinstance(current, type) and issubclass(current, BaseModel) and step in current.model_fields:
-            current = current.model_fields[step].annotation
+            current = _stated(current.model_fields[step].annotation)
         else:
             return None
     return current if isinstance(current, type) and issubclass(current, BaseModel) else None
+
+
+def _stated(annotation: Any) -> Any:
+    """Return what an optional part is when it is stated."""
+    kinds = [kind for kind in get_args(annotation) if kind is not NoneType]
+    return kinds[0] if NoneType in get_args(annotation) and len(kinds) == 1 else annotation
 
 
 def _description(model: type[BaseModel], location: tuple[str | int, ...]) -> str:

@@ -13,6 +13,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 
 from harness.cluster.driver import quorum_ids
 from harness.cluster.external.commands import problem_of
+from harness.contracts.objectives import Objectives
 from harness.contracts.parameters import Strict
 from harness.kafka.security.settings import problem_of as problem_of_settings
 from harness.values import PYTHON
@@ -421,6 +422,9 @@ class Scenario(Strict):
         float, Field(gt=0, le=3600, description="Deadline for the steady state after the last heal")
     ] = 30.0
     checks: Annotated[list[str], Field(description="Names of checks; empty means all")] = Field(default_factory=list)
+    objectives: Annotated[
+        Objectives | None, Field(description="Limits of the service that the run must keep, beyond Kafka's promises")
+    ] = None
     planted_bugs: Annotated[
         list[str], Field(description="Guards of the built-in broker that are switched off, so that the run must fail")
     ] = Field(default_factory=list)

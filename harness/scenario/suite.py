@@ -27,7 +27,8 @@ class SuiteRun(Strict):
     ] = Field(default_factory=list)
     set: Annotated[list[str], Field(description="Values to override, each key=value")] = Field(default_factory=list)
     expect: Annotated[
-        Literal["held", "violated"], Field(description="violated: the harness must find a broken promise")
+        Literal["held", "violated", "missed"],
+        Field(description="violated: the harness must find a broken promise; missed: an objective must be missed"),
     ] = "held"
 
 

@@ -15,16 +15,19 @@ from harness.progress import number_of
 from harness.store.folder import RunFolder
 from harness.store.reserve import write_whole
 from harness.verdict import (
+    EXIT_CODES,
     EnvironmentVerdict,
     ExitCode,
     FaultVerdict,
+    ObjectiveVerdict,
     SystemVerdict,
     Verdicts,
     worst_fault,
+    worst_objective,
     worst_system,
 )
 
-DERIVED = ("verdicts", "exit_code")
+DERIVED = ("verdicts", "outcome", "exit_code")
 """Written for readers other than this program, which derives them again from the parts."""
 
 
@@ -83,6 +86,9 @@ class ByName:
 
 NamedFaultVerdict = Annotated[FaultVerdict, ByName]
 NamedSystemVerdict = Annotated[SystemVerdict, ByName]
+NamedObjectiveVerdict = Annotated[ObjectiveVerdict, ByName]
+LARGE = 1000
+"""From here on values of objectives are shown without decimals."""
 
 
 class Remark(StoredModel):
@@ -157,6 +163,40 @@ class SuiteResult(StoredModel):
     """Why nothing was evaluated."""
 
 
+class ObjectiveResult(StoredModel):
+    """The result of one objective that the scenario states."""
+
+    objective: str
+    limit: float
+    unit: str
+    at_least: bool = False
+    """Whether the limit is a least value, and not a largest one."""
+    measured: float | None = None
+    """None when it could not be measured."""
+    verdict: NamedObjectiveVerdict
+    reason: str = ""
+    """Where and when it was measured, or why it could not be."""
+
+    @property
+    def stated(self) -> str:
+        """The limit as text."""
+        return f"at {'least' if self.at_least else 'most'} {_figure(self.limit)} {self.unit}"
+
+    @property
+    def value(self) -> str:
+        """What was measured as text."""
+        return "not measured" if self.measured is None else f"{_figure(self.measured)} {self.unit}"
+
+    @property
+    def seen(self) -> str:
+        """What was measured, and where, as text."""
+        return f"{self.value} ({self.stated})" + (f": {self.reason}" if self.reason else "")
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.0f}" if value >= LARGE else f"{value:.4g}"
+
+
 class RunResult(StoredModel):
     """The result of one run; re-judging replaces checks and suites and keeps the rest."""
 
@@ -174,6 +214,7 @@ class RunResult(StoredModel):
     faults: list[FaultResult] = []
     checks: list[CheckResult] = []
     suites: list[SuiteResult] = []
+    objectives: list[ObjectiveResult] = []
     residue: list[str] = []
     """Leftovers, a sentence each; empty is CLEAN."""
     remarks: list[Remark] = []
@@ -183,7 +224,7 @@ class RunResult(StoredModel):
 
     @property
     def verdicts(self) -> Verdicts:
-        """The three combined verdicts."""
+        """The combined verdicts."""
         system = worst_system(
             [part.verdict for part in self.checks]
             + [part.verdict for part in self.suites]
@@ -193,19 +234,26 @@ class RunResult(StoredModel):
             fault=worst_fault(part.verdict for part in self.faults if not part.compensated),
             system=system,
             environment=EnvironmentVerdict.RESIDUE if self.residue else EnvironmentVerdict.CLEAN,
+            objectives=worst_objective(part.verdict for part in self.objectives),
         )
 
     @property
     def exit_code(self) -> ExitCode:
-        """The exit code of `chaos`: a violation outranks a broken environment, which outranks a run without proof."""
-        code = self.verdicts.exit_code
-        if code is not ExitCode.VIOLATED and any(remark.environment for remark in self.remarks):
-            return ExitCode.ENVIRONMENT
-        return code
+        """The exit code of `chaos`, that of the outcome."""
+        return EXIT_CODES[self.outcome]
+
+    @property
+    def outcome(self) -> str:
+        """What the run came to, in a word."""
+        return self.verdicts.outcome(broken=any(remark.environment for remark in self.remarks))
 
     def save(self, path: Path) -> None:
         """Write `verdict.json`, verdicts and exit code included for readers that know no Python."""
-        data: dict[str, Any] = {"verdicts": self.verdicts.names, "exit_code": int(self.exit_code)}
+        data: dict[str, Any] = {
+            "verdicts": self.verdicts.names,
+            "outcome": self.outcome,
+            "exit_code": int(self.exit_code),
+        }
         model = self.model_dump(mode="json")
         text = json.dumps({**data, **model}, indent=2) + "\n"
         write_whole(RunFolder(path.parent), path, text)

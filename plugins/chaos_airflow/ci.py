@@ -18,7 +18,7 @@ from chaos_airflow.tasks.request import RunRequest
 from harness.cli.exit_codes import with_exit_codes
 from harness.cli.options import Driver, Junit, PlantedBugs, Seed, Sets
 from harness.system.extras import require
-from harness.verdict import BROKEN, ExitCode
+from harness.verdict import BROKEN, EXIT_CODES, ExitCode
 
 if TYPE_CHECKING:
     from airflow.models.dagrun import DagRun
@@ -119,7 +119,7 @@ def _exit_code(run: "DagRun", scenario: str, junit: Path | None) -> ExitCode:
     if junit is not None:
         write_junit(folder, RunResult.load(folder.verdict))
         shutil.copyfile(folder.junit, junit)
-    code = next(code for code in ExitCode if code.outcome == conclusion["outcome"])
+    code = EXIT_CODES[conclusion["outcome"]]
     return ExitCode.ENVIRONMENT if code is ExitCode.HELD and run.state != "success" else code
 
 

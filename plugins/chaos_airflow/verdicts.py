@@ -5,7 +5,7 @@ from typing import TypedDict
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from harness.report.conclusion import Conclusion
-from harness.verdict import HELD, VIOLATED
+from harness.verdict import HELD, MISSED, VIOLATED
 
 PROBLEM_KEY = "problem"
 """XCom in which the task `start` says why there is no run: a `Problem`."""
@@ -35,6 +35,8 @@ def raise_unless(expected: str, conclusion: Conclusion) -> None:
     where = f"see {conclusion['run']}/report.html"
     if outcome == VIOLATED:
         raise AirflowFailException(f"the system broke a promise: {conclusion['reason']}; {where}")
+    if outcome == MISSED:
+        raise AirflowFailException(f"an objective of the scenario was missed: {conclusion['reason']}; {where}")
     if outcome == HELD:
-        raise AirflowFailException(f"everything held, and a broken promise was expected; {where}")
+        raise AirflowFailException(f"everything held, and the outcome {expected} was expected; {where}")
     raise InconclusiveError(f"nothing was proven: {conclusion['reason']}; {where}")

@@ -31,7 +31,7 @@ gate:
 def conclusion(outcome: str, run: str = "runs/r", seed: int = 1) -> Conclusion:
     return Conclusion(
         run=run, scenario="smoke", driver="simulated", seed=seed, outcome=outcome, fault="", system="",
-        environment="", reason="" if outcome == HELD else "why",
+        environment="", objectives="", reason="" if outcome == HELD else "why",
     )  # fmt: skip
 
 

@@ -145,6 +145,7 @@ def conclusion(outcome: str, scenario: str = "smoke") -> Conclusion:
         fault="CONFIRMED",
         system="UNKNOWN",
         environment="CLEAN",
+        objectives="",
         reason="" if outcome == "held" else "why",
     )
 

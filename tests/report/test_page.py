@@ -16,8 +16,8 @@ from harness.report.findings import SHOWN_FINDINGS
 from harness.report.page import write
 from harness.report.timeline import library
 from harness.store.folder import LIBRARY, RunFolder
-from harness.store.result import CheckResult, RunResult
-from harness.verdict import SystemVerdict
+from harness.store.result import CheckResult, ObjectiveResult, RunResult
+from harness.verdict import ObjectiveVerdict, SystemVerdict
 from tests.report.conftest import reign, write_fact
 from tests.verdicts import FAIL, PASS, UNKNOWN
 
@@ -97,6 +97,18 @@ def test_junit(folder: RunFolder, result: RunResult, verdict: SystemVerdict, tag
     case = ElementTree.parse(folder.junit).find(".//testcase[@name='I9 log-matching']")
     assert case is not None
     assert [child.tag for child in case] == ([tag] if tag else [])
+
+
+def test_objectives_have_a_card_a_table_and_a_suite_of_their_own(folder: RunFolder, result: RunResult) -> None:
+    late = ObjectiveResult(
+        objective="no_write_s", limit=8, unit="s", measured=9, verdict=ObjectiveVerdict.MISSED, reason="in orders-0"
+    )
+    result.model_copy(update={"objectives": [late]}).save(folder.verdict)
+    page = text_of(folder)
+    for text in ("Did the run meet its objectives?", "missed: no_write_s", "at most 8 s", "9 s", "in orders-0"):
+        assert text in page
+    (failure,) = ElementTree.parse(folder.junit).findall(".//testcase[@name='no_write_s']/failure")
+    assert failure.attrib == {"message": "9 s (at most 8 s): in orders-0", "type": "objective missed"}
 
 
 def test_the_library_of_the_timeline_lies_beside_once_for_all_runs(folder: RunFolder) -> None:

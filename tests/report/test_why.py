@@ -9,8 +9,8 @@ import pytest
 from harness.cli import app as cli
 from harness.report.why import why
 from harness.store.folder import RunFolder
-from harness.store.result import CheckResult, FaultResult, Remark, RunResult, SuiteResult
-from harness.verdict import ExitCode
+from harness.store.result import CheckResult, FaultResult, ObjectiveResult, Remark, RunResult, SuiteResult
+from harness.verdict import ExitCode, ObjectiveVerdict
 from tests.verdicts import CONFIRMED, FAIL, INCONCLUSIVE, PASS, UNKNOWN
 
 HELD: dict[str, Any] = {
@@ -30,6 +30,11 @@ UNMET = SuiteResult(suite="records", verdict=FAIL, evaluated=2, unsuccessful=1, 
 MISSED = FaultResult(injection=0, fault="pause", targets=["1"], verdict=INCONCLUSIVE, detail="nothing was seen")
 MADE_GOOD = MISSED.model_copy(update={"compensated": True})
 HOLE = Remark(text="2 torn lines", phase="judge", subject="operations/a.jsonl", forbids_pass=True)
+LATE = ObjectiveResult(
+    objective="no_write_s", limit=8, unit="s", measured=9, verdict=ObjectiveVerdict.MISSED, reason="orders-0"
+)
+KEPT = LATE.model_copy(update={"measured": 1, "verdict": ObjectiveVerdict.MET})
+UNSEEN = ObjectiveResult(objective="recovery_s", limit=5, unit="s", verdict=ObjectiveVerdict.UNKNOWN, reason="no fault")
 HARMLESS = Remark(text="a torn last line", phase="judge")
 
 
@@ -56,6 +61,12 @@ def result_of(**changes: Any) -> RunResult:
         pytest.param({"faults": [MISSED]}, ["drive pause 1: nothing was seen"], id="a fault that was not seen"),
         pytest.param({"faults": [*HELD["faults"], MADE_GOOD]}, [], id="a fault that a spare replaces"),
         pytest.param({"faults": []}, ["drive no fault was injected"], id="no fault at all"),
+        pytest.param(
+            {"objectives": [LATE, UNSEEN], "checks": [SILENT]},
+            ["judge I9 log-matching: no rows", "judge objective no_write_s: 9 s (at most 8 s): orders-0",
+             "judge objective recovery_s: not measured (at most 5 s): no fault"],
+            id="objectives, after promises",
+        ),
         pytest.param({"residue": ["pid 12 runs"]}, ["stop pid 12 runs"], id="what was left"),
         pytest.param({"checks": [], "suites": []}, ["judge nothing was judged"], id="it was not judged"),
     ],
@@ -138,3 +149,38 @@ def test_a_result_from_before_remarks_had_a_type(
     folder.verdict.write_text(json.dumps(before), encoding="utf-8")
     assert RunResult.load(folder.verdict).remarks == [Remark(text="a torn line", forbids_pass=damaged)]
     assert chaos_why(folder, monkeypatch) == code
+
+
+@pytest.mark.parametrize(
+    ("changes", "outcome", "code"),
+    [
+        pytest.param({"objectives": [LATE]}, "missed", ExitCode.VIOLATED, id="a missed objective has its own word"),
+        pytest.param(
+            {"objectives": [UNSEEN]}, "inconclusive", ExitCode.INCONCLUSIVE, id="an unknown one proves nothing"
+        ),
+        pytest.param({"objectives": [LATE, UNSEEN]}, "missed", ExitCode.VIOLATED, id="missed outranks unknown"),
+        pytest.param(
+            {"objectives": [LATE], "faults": [MISSED]}, "missed", ExitCode.VIOLATED, id="and a fault not seen"
+        ),
+        pytest.param(
+            {"objectives": [LATE], "residue": ["a"]}, "broken", ExitCode.ENVIRONMENT, id="residue outranks it"
+        ),
+        pytest.param(
+            {"objectives": [LATE], "remarks": [NOT_STARTED]}, "broken", ExitCode.ENVIRONMENT, id="so does a start"
+        ),
+        pytest.param(
+            {"objectives": [LATE], "checks": [BROKEN]}, "violated", ExitCode.VIOLATED, id="a promise outranks all"
+        ),
+        pytest.param({"objectives": [KEPT]}, "held", ExitCode.HELD, id="a met objective"),
+    ],
+)
+def test_a_missed_objective_is_an_outcome_and_no_verdict_on_the_system(
+    tmp_path: Path, changes: dict[str, Any], outcome: str, code: ExitCode
+) -> None:
+    result = result_of(**changes)
+    assert (result.outcome, result.exit_code) == (outcome, code)
+    assert (result.verdicts.system is FAIL) is ("checks" in changes)
+    result.save(tmp_path / "verdict.json")
+    written = json.loads((tmp_path / "verdict.json").read_text(encoding="utf-8"))
+    assert (written["outcome"], written["verdicts"]["objectives"]) == (outcome, result.objectives[0].verdict.name)
+    assert RunResult.load(tmp_path / "verdict.json") == result

@@ -5,10 +5,12 @@ import pytest
 
 from harness.cluster.broker_properties import SET_FOR_QUORUM
 from harness.contracts import registry
+from harness.contracts.objectives import Objectives
 from harness.errors import ScenarioError
 from harness.scenario.file import find_scenario, load_scenario, read_scenario, scenario_yaml
 from harness.scenario.source import Override, set_option
 
+EXAMPLE = Path(__file__).parents[2] / "docs" / "examples" / "objectives" / "checkout.yaml"
 GOOD = """\
 name: good
 description: As plain as it gets
@@ -49,6 +51,29 @@ def errors_of(text: str, *options: str) -> list[str]:
 def test_a_client_that_no_workload_has_is_refused(target: str, message: str) -> None:
     text = find_scenario("groups").read_text(encoding="utf-8").replace("member(group-1,2)", target)
     assert any(message in each for each in errors_of(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        pytest.param("{recovery: 3}", "objectives.recovery: unknown key (did you mean recovery_s?)", id="a name"),
+        pytest.param(
+            "{recovery_s: 30s}", "objectives.recovery_s: must be a valid number, not '30s' (Seconds,", id="a unit"
+        ),
+        pytest.param("{no_write_s: 0.1}", "must be greater than or equal to 0.25, not 0.1 (Seconds,", id="too short"),
+        pytest.param("{lag_records: 1.5}", "objectives.lag_records: must be a valid integer", id="half a record"),
+        pytest.param("{}", "no objective is stated; allowed: no_write_s, available_percent", id="none"),
+    ],
+)
+def test_an_objective_that_cannot_be_is_refused_with_its_unit(text: str, message: str) -> None:
+    (error,) = errors_of(f"{GOOD}objectives: {text}\n")
+    assert message in error
+
+
+def test_the_example_with_objectives_is_valid() -> None:
+    scenario = load_scenario(str(EXAMPLE))
+    assert scenario.objectives is not None
+    assert set(scenario.objectives.stated) == set(Objectives.model_fields)
 
 
 def test_two_faults_of_one_client_at_a_time_are_refused() -> None:

@@ -46,7 +46,9 @@ def test_every_built_in_suite_is_valid() -> None:
         ),
         pytest.param("seed: 7", "seed: x", "suites.yaml:5: short.runs.1.seed: must be a valid integer", id="type"),
         pytest.param("duration_s=20", "duration_s=no", "short.runs.1: --set duration_s=no: duration_s", id="override"),
-        pytest.param("expect: held", "expect: pass", "short.runs.1.expect: must be 'held' or 'violated'", id="no word"),
+        pytest.param(
+            "expect: held", "expect: pass", "short.runs.1.expect: must be 'held', 'violated' or 'missed'", id="no word"
+        ),
         pytest.param("description: Two runs", "", "suites.yaml:1: short.description: missing", id="no description"),
     ],
 )

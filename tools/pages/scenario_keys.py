@@ -28,7 +28,13 @@ def _scenario() -> Iterator[str]:
     yield from _section("The scenario", schema, schema["$defs"])
     names = {"ClusterSpec": "cluster", "ExternalSpec": "cluster.external", "ExternalBroker": "cluster.external.brokers"}
     names |= {"ExternalCommands": "cluster.external.commands", "TopicSpec": "topics", "WorkloadSpec": "workloads"}
-    names |= {"FaultSpec": "faults", "MixSpec": "mix", "MixKind": "mix.kinds", "StepSpec": "steps"}
+    names |= {
+        "FaultSpec": "faults",
+        "MixSpec": "mix",
+        "MixKind": "mix.kinds",
+        "StepSpec": "steps",
+        "Objectives": "objectives",
+    }
     for model, key in names.items():
         yield from _section(key, schema["$defs"][model], schema["$defs"])
 

@@ -112,7 +112,7 @@ class Series:
 
 
 def lines(runs: Sequence[RunSummary]) -> list[Series]:
-    """Return how long runs took, how long writes failed after each kind of fault, and how much was lost."""
+    """Return how long runs took, how long writes failed after each kind of fault, losses, and objectives."""
     nights = nights_of(runs)
     by_night = {night: [run for run in runs if run.night == night] for night in nights}
 
@@ -138,4 +138,17 @@ def lines(runs: Sequence[RunSummary]) -> list[Series]:
     for kind in sorted({fault.kind for run in runs for fault in run.faults}):
         drawn.append(line(f"no write after {kind}, median", "s", unavailable(kind), median))
         drawn.append(line(f"no write after {kind}, longest", "s", unavailable(kind), max))
+    stated = {(run.scenario, each.objective, each.unit) for run in runs for each in run.objectives}
+    for scenario, objective, unit in sorted(stated):
+        drawn.append(line(f"{scenario}: {objective}, median", unit, _measured(scenario, objective), median))
     return [each for each in drawn if any(value is not None for value in each.values)]
+
+
+def _measured(scenario: str, objective: str) -> Callable[[list[RunSummary]], list[float]]:
+    return lambda of_night: [
+        each.measured
+        for run in of_night
+        if run.scenario == scenario
+        for each in run.objectives
+        if each.objective == objective
+    ]

@@ -11,11 +11,11 @@ import os
 import secrets
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from itertools import compress, islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -31,13 +31,15 @@ from harness.store.folder import RunFolder
 from harness.store.result import RunResult
 from harness.verdict import HELD, VIOLATED, FaultVerdict
 
+Part = TypeVar("Part")
+
 TABLE = ".trend.parquet"
 MESSAGE_EVERY = 2_000
 """Runs read between two messages: about ten seconds."""
 DAMAGED = "damaged"
 OF_LOSSES = ("lost-write", "unseen")
 """Checks that count each lost record once; other expected findings are duplicates, or show the same losses again."""
-VERSION = {b"version": b"3"}
+VERSION = {b"version": b"4"}
 """Version of the table; one of another version is made again."""
 
 
@@ -54,6 +56,16 @@ class FaultSummary:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ObjectiveSummary:
+    """One measured objective of a run."""
+
+    objective: str
+    measured: float
+    limit: float
+    unit: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RunSummary:
     """One run."""
 
@@ -66,13 +78,15 @@ class RunSummary:
     dag: str
     """Airflow DAG that started it; empty for the command line."""
     outcome: str
-    """As `ExitCode.outcome` has it, or damaged (unreadable)."""
+    """As `RunResult.outcome` has it, or damaged (unreadable)."""
     as_expected: bool
     """Whether it ended as declared when it was started, else held, or violated if a bug was planted."""
     duration_s: float
     expected_losses: int
     """Acknowledged records that were lost, as its settings allow."""
     faults: list[FaultSummary]
+    objectives: list[ObjectiveSummary] = field(default_factory=list)
+    """Those that could be measured."""
 
     @property
     def night(self) -> str:
@@ -82,6 +96,9 @@ class RunSummary:
 
 _FAULT = pa.struct(
     [("kind", pa.string()), ("role", pa.string()), ("confirmed", pa.bool_()), ("unavailable_ms", pa.float64())]
+)
+_OBJECTIVE = pa.struct(
+    [("objective", pa.string()), ("measured", pa.float64()), ("limit", pa.float64()), ("unit", pa.string())]
 )
 _INJECTED = pa.struct(
     [
@@ -108,6 +125,7 @@ _COLUMNS = pa.schema(
     [
         *_OF_RUN,
         ("faults", pa.list_(_FAULT)),
+        ("objectives", pa.list_(_OBJECTIVE)),
         ("counted", pa.bool_()),
         ("injected", pa.list_(_INJECTED)),
         ("transitions", pa.list_(_SEEN)),
@@ -141,16 +159,19 @@ class Summaries:
         names = [name for name, _ in _OF_RUN]
         columns = [self._table[name].to_pylist() for name in names]
         return [
-            RunSummary(**dict(zip(names, values, strict=True)), faults=faults)
-            for *values, faults in zip(*columns, self._faults(), strict=True)
+            RunSummary(**dict(zip(names, values, strict=True)), faults=faults, objectives=objectives)
+            for *values, faults, objectives in zip(
+                *columns, self._parts("faults", FaultSummary), self._parts("objectives", ObjectiveSummary), strict=True
+            )
         ]
 
-    def _faults(self) -> list[list[FaultSummary]]:
-        lists = self._table["faults"].combine_chunks()
-        names = [field.name for field in _FAULT]
-        columns = [column.to_pylist() for column in lists.flatten().flatten()]
-        each = iter([FaultSummary(**dict(zip(names, values, strict=True))) for values in zip(*columns, strict=True)])
-        return [list(islice(each, number)) for number in pc.list_value_length(lists).to_pylist()]
+    def _parts(self, column: str, part: Callable[..., Part]) -> list[list[Part]]:
+        """Return the parts of each run."""
+        lists = self._table[column].combine_chunks()
+        names = [each.name for each in lists.type.value_type]
+        columns = [values.to_pylist() for values in lists.flatten().flatten()]
+        parts = iter([part(**dict(zip(names, values, strict=True))) for values in zip(*columns, strict=True)])
+        return [list(islice(parts, number)) for number in pc.list_value_length(lists).to_pylist()]
 
     def coverage(self) -> Coverage:
         """Return the summed coverage of those runs that have one."""
@@ -245,7 +266,7 @@ def _summary(folder: RunFolder, stamp: int) -> RunSummary:
     except (HarnessError, OSError, ValueError, pa.ArrowException):
         return _damaged(folder, stamp)
     origin = _origin(folder)
-    outcome = result.exit_code.outcome
+    outcome = result.outcome
     return RunSummary(
         name=folder.run_id,
         stamp=stamp,
@@ -264,6 +285,11 @@ def _summary(folder: RunFolder, stamp: int) -> RunSummary:
                 unavailable_ms=gaps.get(fault.injection),
             )
             for fault in result.faults
+        ],
+        objectives=[
+            ObjectiveSummary(objective=each.objective, measured=each.measured, limit=each.limit, unit=each.unit)
+            for each in result.objectives
+            if each.measured is not None
         ],
     )
 

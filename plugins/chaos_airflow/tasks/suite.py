@@ -87,6 +87,7 @@ def _conclusion(request: RunRequest, root: str | None, problem: Problem | None) 
         fault="",
         system="",
         environment="",
+        objectives="",
         reason=problem["reason"],
     )
 

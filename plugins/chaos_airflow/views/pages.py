@@ -31,6 +31,7 @@ TITLES = {UNAUTHENTICATED: "Not logged in", 403: "Not yours to read", 404: "Noth
 MOODS = answers.MOODS | {
     State.HELD: "good",
     State.VIOLATED: "bad",
+    State.MISSED: "bad",
     State.BROKEN: "bad",
     State.DAMAGED: "bad",
     State.RUNNING: "busy",

@@ -45,6 +45,7 @@ class State(StrEnum):
 
     HELD = verdict.HELD
     VIOLATED = verdict.VIOLATED
+    MISSED = verdict.MISSED
     INCONCLUSIVE = verdict.INCONCLUSIVE
     BROKEN = verdict.BROKEN
     RUNNING = "running"
@@ -243,7 +244,7 @@ def _overview(
         return Overview(name=name, state=State.DAMAGED, detail=result, result=None, origin=origin)
     if phases is None:
         assert result is not None, "a run without a result has its phases read"
-        state, detail = State(result.exit_code.outcome), ""
+        state, detail = State(result.outcome), ""
     else:
         state, detail = _progress(name, phases)
     return Overview(name=name, state=state, detail=detail, result=result, origin=origin)

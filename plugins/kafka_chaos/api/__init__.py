@@ -9,7 +9,7 @@
 
 from harness.cluster.capabilities import Direction, Side
 from harness.errors import ClusterError, DeadlineError, HarnessError, PluginError, Refused, ScenarioError
-from harness.verdict import FaultVerdict, SystemVerdict
+from harness.verdict import FaultVerdict, ObjectiveVerdict, SystemVerdict
 from kafka_chaos.api.blocking import Cluster
 from kafka_chaos.api.cluster import AsyncCluster
 from kafka_chaos.api.judging import judge, judge_async, run, run_async
@@ -22,6 +22,7 @@ __all__ = [
     "Direction",
     "FaultVerdict",
     "HarnessError",
+    "ObjectiveVerdict",
     "PluginError",
     "Refused",
     "ScenarioError",

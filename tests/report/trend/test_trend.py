@@ -158,6 +158,17 @@ def test_what_is_no_run_is_left_out_and_a_damaged_one_is_not_lost(tmp_path: Path
     }
 
 
+def test_objectives_are_lines_of_their_scenario(tmp_path: Path) -> None:
+    for name, measured in (("a", 3.0), ("b", None), ("c", 9.0)):
+        late = {"objective": "no_write_s", "limit": 8, "unit": "s", "measured": measured, "verdict": "MISSED"}
+        made(tmp_path, name, objectives=[late])
+    read(tmp_path)
+    rows = read(tmp_path)
+    assert [run.outcome for run in rows] == ["missed"] * 3
+    (line,) = [each for each in lines(rows) if "no_write_s" in each.name]
+    assert (line.name, line.unit, line.values) == ("kill-leader: no_write_s, median", "s", [6.0])
+
+
 def row(night: int, outcome: str = "held", *, expected: bool = True, **changes: Any) -> RunSummary:
     values: dict[str, Any] = {
         "name": f"r{night}-{outcome}",

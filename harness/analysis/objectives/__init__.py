@@ -1,0 +1,1 @@
+"""Objectives of a scenario: measured from the facts of one run, whatever engine has made them."""
