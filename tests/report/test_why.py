@@ -76,7 +76,7 @@ def test_the_reasons_are_those_that_make_the_verdicts(changes: dict[str, Any], r
     assert [f"{reason.phase} {reason}" for reason in why(result)] == reasons
     assert (result.verdicts.exit_code is ExitCode.HELD) is (not reasons)
     assert {reason.verdict for reason in why(result)} <= {
-        result.verdicts.fault, result.verdicts.system, result.verdicts.environment, UNKNOWN
+        result.verdicts.fault, result.verdicts.system, result.verdicts.environment, result.verdicts.objectives, UNKNOWN
     }  # fmt: skip
 
 
