@@ -181,7 +181,11 @@ KILL = {"kind": "kill", "at_s": 3, "duration_s": 4, "target": "leader(orders,0)"
 
 
 def judged(
-    outside: Outside, folder: Path, checks: list[str], faults: Sequence[Mapping[str, Any]] = (KILL,), **commands: str
+    outside: Outside,
+    folder: Path,
+    checks: list[str],
+    commands: Mapping[str, str],
+    faults: Sequence[Mapping[str, Any]] = (KILL,),
 ) -> tuple[int, dict[str, Any]]:
     """Run faults under load; return exit code and verdict."""
     folder.mkdir()
@@ -224,7 +228,7 @@ workloads: [{{kind: produce-consume}}]
 def test_with_its_data_and_logs_a_run_is_judged_as_far_as_on_a_cluster_of_our_own(
     outside: Outside, tmp_path: Path
 ) -> None:
-    code, result = judged(outside, tmp_path / "whole", [], **outside.copies())
+    code, result = judged(outside, tmp_path / "whole", [], outside.copies())
     answers = {each["check"]: each["verdict"] for each in result["checks"]}
     assert code == 0, [each for each in result["checks"] if each["verdict"] in ("FAIL", "UNKNOWN")] + result["remarks"]
     assert {answers[name] for name in OF_CLIENTS | {"I9", "I10", "I12", "step-by-step", "unseen"}} == {"PASS"}
@@ -239,7 +243,7 @@ def test_with_its_data_and_logs_a_run_is_judged_as_far_as_on_a_cluster_of_our_ow
 def test_without_data_the_clients_checks_judge_and_a_named_check_that_cannot_is_no_pass(
     outside: Outside, tmp_path: Path
 ) -> None:
-    code, result = judged(outside, tmp_path / "clients", ["lost-write", "I9"])
+    code, result = judged(outside, tmp_path / "clients", ["lost-write", "I9"], {})
     answers = {each["check"]: each["verdict"] for each in result["checks"]}
     assert answers == {"lost-write": "PASS", "I9": "NOT_JUDGED"}
     assert (code, result["verdicts"]["system"]) == (3, "UNKNOWN")
@@ -258,7 +262,7 @@ def test_links_to_clients_that_lead_through_the_relay_are_cut_slowed_and_reset(
         {"kind": "delay", "at_s": 6, "duration_s": 3, **links},
         {"kind": "reset-connections", "at_s": 11, "duration_s": 1, **links},
     ]
-    code, result = judged(outside, tmp_path / "links", [], faults, **outside.copies())
+    code, result = judged(outside, tmp_path / "links", [], outside.copies(), faults)
     assert code == 0, [each for each in result["checks"] if each["verdict"] in ("FAIL", "UNKNOWN")] + result["remarks"]
     assert result["verdicts"] == {"fault": "CONFIRMED", "system": "PASS", "environment": "CLEAN"}
     check = [sys.executable, "-m", "harness", "cluster", "check", str(tmp_path / "links/cluster.yaml")]
