@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from harness.cli.cluster import app as cluster_app
+from harness.cli.compare import compare
 from harness.cli.docs import docs
 from harness.cli.exit_codes import with_exit_codes
 from harness.cli.explain import explain
@@ -46,6 +47,7 @@ COMMANDS: dict[str, tuple[str, Callable[..., None], str]] = {
     "report": (LOOKING, report, "runs/smoke-20260101T120000-0000002a"),
     "sql": (LOOKING, sql, "runs/* 'select run_id, check, message from findings'"),
     "trend": (LOOKING, trend, "runs --out trend.html"),
+    "compare": (LOOKING, compare, "runs-of-3.9.1 runs-of-4.4.0 --out compare.html"),
     "docs": (LOOKING, docs, "runs/* --into site"),
     "judge": (JUDGING, judge, "--operations 'history/*.jsonl' --zookeeper znodes.parquet"),
     "rejudge": (JUDGING, rejudge, "runs/*"),

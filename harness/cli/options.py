@@ -41,6 +41,17 @@ System = Annotated[
         "--system", metavar="NAME", help="What is under test, e.g. kafka:3.9.1 (chaos list systems); default: python."
     ),
 ]
+Systems = Annotated[
+    str | None,
+    typer.Option(
+        "--system",
+        metavar="NAMES",
+        help="What is under test, e.g. kafka:3.9.1 (chaos list systems); several, with commas, are compared.",
+    ),
+]
+Times = Annotated[
+    int, typer.Option("--times", min=1, max=1000, help="Runs of each system, with rising seeds; then compared.")
+]
 ClusterPath = Annotated[
     str | None,
     typer.Option(

@@ -21,7 +21,8 @@ from harness.cli.options import (
     ScenarioOrSuite,
     Seed,
     Sets,
-    System,
+    Systems,
+    Times,
     Verbose,
     run_folder,
     scenario_of,
@@ -36,9 +37,10 @@ if TYPE_CHECKING:
 def run(
     scenario: ScenarioOrSuite,
     driver: Driver = None,
-    system: System = None,
+    system: Systems = None,
     cluster: ClusterPath = None,
     seed: Seed = None,
+    times: Times = 1,
     runs: Runs = DEFAULT_RUNS,
     planted_bugs: PlantedBugs = None,
     sets: Sets = None,
@@ -48,9 +50,9 @@ def run(
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Run a scenario: cluster, load, faults, judging. Print three verdicts. A suite is several, one after the other.
+    """Run a scenario: cluster, load, faults, judging. Print the verdicts. A suite is several, one after the other.
 
-    An inconclusive run of a suite is tried once more.
+    An inconclusive run of a suite is tried once more. Several runs (--times) or systems are compared at the end.
     """
     from harness import phases
     from harness.report.junit import write_not_started
@@ -60,9 +62,19 @@ def run(
     if is_suite(scenario):
         from harness.cli.run_suite import run_suite
 
-        refuse_for_suite(driver=driver, system=system, cluster=cluster, planted_bug=planted_bugs, set=sets)
+        several = str(times) if times > 1 else None
+        refuse_for_suite(
+            driver=driver, system=system, cluster=cluster, planted_bug=planted_bugs, set=sets, times=several
+        )
         code = run_suite(scenario, runs, seed=seed, owned=owned, junit=junit, as_json=as_json, verbose=verbose)
         raise typer.Exit(code)
+    systems = system.split(",") if system else [None]
+    if times > 1 or len(systems) > 1:
+        from harness.cli.run_several import Wanted, run_several
+
+        wanted_runs = Wanted(name=scenario, driver=driver, cluster=cluster, planted_bugs=planted_bugs, sets=sets)
+        how = {"owned": owned, "as_json": as_json, "verbose": verbose}
+        raise typer.Exit(run_several(wanted_runs, systems, times, runs, seed=seed, junit=junit, **how))
     try:
         wanted = scenario_of(scenario, driver, planted_bugs, sets, system, cluster)
         folder = phases.create_from(wanted, seed, runs, owned=owned)

@@ -70,11 +70,11 @@ def _after_tries(
     try:
         scenario = load_scenario(run.scenario, options(run.driver, run.planted_bugs, run.set))
         folder = phases.create_from(scenario, seed, runs, owned=owned)
-        conclusion = _carried_out(folder, console, verbose=verbose)
+        conclusion = carry_out(folder, console, verbose=verbose)
         if conclusion["outcome"] == INCONCLUSIVE:
             tries = 2
             again = phases.create(scenario_of(folder), load_plan(folder.plan), runs, owned=owned)
-            conclusion = _carried_out(again, console, verbose=verbose)
+            conclusion = carry_out(again, console, verbose=verbose)
     except Interrupted:
         raise
     except HarnessError as error:
@@ -84,7 +84,7 @@ def _after_tries(
     return SuiteEntry(**conclusion, expect=run.expect, tries=tries)
 
 
-def _carried_out(folder: RunFolder, console: PatientConsole, *, verbose: bool) -> Conclusion:
+def carry_out(folder: RunFolder, console: PatientConsole, *, verbose: bool) -> Conclusion:
     """Carry out a run, print its outcome, and return its conclusion.
 
     Raises:

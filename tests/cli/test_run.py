@@ -1,4 +1,4 @@
-"""`chaos run` of a suite: which runs, what each came to, and the exit code."""
+"""`chaos run` of a suite, or several times: which runs, what each came to, and the exit code."""
 
 import json
 from collections.abc import Iterator
@@ -9,8 +9,9 @@ import pytest
 from junitparser import Error, Failure, JUnitXml
 from ruamel.yaml import YAML
 
-from harness.cli import run_suite
+from harness.cli import run_several, run_suite
 from harness.errors import Interrupted
+from harness.experiment.judge import assemble
 from harness.report.conclusion import REFUSED, Conclusion, SuiteEntry
 from harness.report.junit import write_suite
 from harness.scenario.plan import load_plan
@@ -46,7 +47,7 @@ def carried_out(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
             raise Interrupted("SIGINT")
         return conclusion(outcome, str(folder.root), load_plan(folder.plan).seed)
 
-    monkeypatch.setattr(run_suite, "_carried_out", carry_out)
+    monkeypatch.setattr(run_suite, "carry_out", carry_out)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "ci.yaml").write_text(SUITES)
     return outcomes
@@ -92,6 +93,7 @@ def test_an_interruption_ends_the_suite_and_keeps_what_was_seen(chaos: Any, carr
     ("arguments", "message"),
     [
         pytest.param(("ci.yaml:gate", "--set", "a=1"), "--set: a suite says this of each of its runs", id="an option"),
+        pytest.param(("ci.yaml:gate", "--times", "2"), "--times: a suite says this of each", id="several times"),
         pytest.param(("ci.yaml:gat",), "did you mean gate?", id="no such suite"),
         pytest.param(("smoke", "--junit", "gone/x.xml"), "gone/x.xml cannot be written", id="no folder for JUnit XML"),
     ],
@@ -149,3 +151,24 @@ def test_a_run_that_was_not_as_expected_is_no_green_case(
     write_suite(tmp_path / "junit.xml", "gate", [entry(outcome, expect)])
     ((case,),) = JUnitXml.fromfile(str(tmp_path / "junit.xml"))
     assert [type(each) for each in case.result] == [kind]
+
+
+def test_runs_of_several_systems_take_turns_with_the_same_seeds_and_are_compared(
+    chaos: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    seeds = []
+
+    def carry_out(folder: RunFolder, *_: Any, **__: Any) -> Conclusion:
+        seeds.append(load_plan(folder.plan).seed)
+        assemble(folder).save(folder.verdict)
+        return conclusion(HELD if len(seeds) < 3 else VIOLATED, str(folder.root), seeds[-1])
+
+    monkeypatch.setattr(run_several, "carry_out", carry_out)
+    monkeypatch.chdir(tmp_path)
+    options = ("--driver", "simulated", "--system", "python,python", "--times", "2", "--seed", "7")
+    code, out, _ = chaos("run", "smoke", *options, "--json", "--junit", "junit.xml")
+    assert (code, seeds) == (1, [7, 7, 8, 8])
+    (comparison,) = json.loads(out)["comparisons"]
+    (column,) = comparison["columns"]
+    assert (column["system"], column["driver"], len(column["runs"])) == ("python", "simulated", 4)
+    assert len(list(next(iter(JUnitXml.fromfile("junit.xml"))))) == 4

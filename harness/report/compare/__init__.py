@@ -1,0 +1,1 @@
+"""Several sides of runs beside each other: releases, nights, single runs."""
