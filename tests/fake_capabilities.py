@@ -1,5 +1,6 @@
 """What the cluster in memory can do beyond ending and freezing brokers; it misbehaves when told to."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -7,6 +8,7 @@ from harness.cluster.capabilities import Direction, Rhythm, Side, Slowness
 from harness.cluster.disks.damage import Damage, What
 from harness.cluster.disks.disk_errors import DiskError
 from harness.cluster.limits.resources import Resource, Usage
+from harness.cluster.links.rules import UNDELIVERED, WAITING, Caught, Rule
 from harness.system.process_state import ProcessState
 
 HOSTS: dict[Side, tuple[str, ...]] = {
@@ -52,6 +54,7 @@ class FakeCapabilities:
     """ZooKeeper servers that do not reach the others."""
     limits: dict[tuple[int, Resource], float] = field(default_factory=dict)
     filtered: set[int] = field(default_factory=set)
+    intercepting: dict[str, list[Caught]] = field(default_factory=dict)
     slow_disks: dict[str, float] = field(default_factory=dict)
     short_of: int = 1
     """How often a broker wanted what it is short of."""
@@ -123,6 +126,38 @@ class FakeCapabilities:
 
     async def remove_delay(self, broker_id: int) -> None:
         self.slow.pop(broker_id, None)
+
+    async def intercept(
+        self,
+        holder: str,
+        broker_id: int,
+        sides: tuple[Side, ...],
+        direction: Direction,
+        rule: Rule,
+        *,
+        at_most_s: float,
+    ) -> None:
+        if self._power("intercept", broker_id):
+            now_s = asyncio.get_running_loop().time()
+            (api_key, *_) = rule.api_keys
+            caught = Caught(
+                api_key=api_key,
+                correlation_id=7,
+                source="clients",
+                destination=f"broker-{broker_id}",
+                action=rule.action,
+                caught_s=now_s,
+                let_go_s=now_s if rule.action in WAITING and rule.hold_s is not None else None,
+                answered_s=None if rule.action in UNDELIVERED and "lose" not in self.deaf else now_s,
+            )
+            self.intercepting[holder] = [caught]
+
+    async def caught(self, holder: str) -> list[Caught]:
+        return self.intercepting.get(holder, [])
+
+    async def let_go(self, holder: str) -> None:
+        for caught in self.intercepting.get(holder, []):
+            caught.let_go_s = caught.let_go_s or caught.caught_s
 
     async def connections(self, broker_id: int, sides: tuple[Side, ...]) -> set[str]:
         return set(self.connections_of[broker_id])

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from harness.cluster.disks.damage import Damage
     from harness.cluster.disks.disk_errors import DiskError
     from harness.cluster.limits.resources import Resource, Usage
+    from harness.cluster.links.rules import Caught, Rule
 
 
 class Side(StrEnum):
@@ -144,6 +145,35 @@ class CanDelay(Protocol):
 
     async def remove_delay(self, broker_id: int) -> None:
         """Remove the delay from this broker's links."""
+        ...
+
+
+@runtime_checkable
+class CanIntercept(Protocol):
+    """Can intercept single messages of Kafka's protocol."""
+
+    async def intercept(
+        self,
+        holder: str,
+        broker_id: int,
+        sides: tuple[Side, ...],
+        direction: Direction,
+        rule: Rule,
+        *,
+        at_most_s: float,
+    ) -> None:
+        """Act on requests on a broker's links, by a rule whose links are added; replaces the holder's earlier rule.
+
+        `direction`: inbound are requests that the broker gets, with their answers.
+        """
+        ...
+
+    async def caught(self, holder: str) -> list[Caught]:
+        """Return what a holder's rule has acted on, the first one first; known after `let_go` too."""
+        ...
+
+    async def let_go(self, holder: str) -> None:
+        """End a rule, and let go what it holds; no-op if there is none."""
         ...
 
 

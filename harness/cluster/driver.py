@@ -18,6 +18,7 @@ from harness.cluster.capabilities import (
     CanDropPackets,
     CanFailDisk,
     CanFillDisk,
+    CanIntercept,
     CanIsolate,
     CanIsolateZookeeper,
     CanKillZookeeper,
@@ -205,6 +206,11 @@ class ClusterRequest:
         return not OVER_LINKS.isdisjoint(self.needs)
 
     @property
+    def intercepts(self) -> bool:
+        """Whether that relay reads Kafka's messages."""
+        return INTERCEPT in self.needs
+
+    @property
     def disk_files(self) -> bool:
         """Whether brokers' files must be where the harness can change them."""
         return not self.needs.isdisjoint({DISK_FILES, POWER})
@@ -336,6 +342,8 @@ DISK_FILES = "disk-files"
 """Needs access to brokers' files on real machines."""
 DISK_SPACE = "disk-space"
 """Needs a file system for each broker on real machines."""
+INTERCEPT = "intercept"
+"""Needs a relay that reads messages on real machines."""
 POWER = "power"
 """Needs a record of syncs by brokers on real machines."""
 PACKETS = "packets"
@@ -361,6 +369,7 @@ CAPABILITIES: dict[str, type[Any]] = {
     DISK_SPACE: CanFillDisk,
     "early-start": CanStartEarly,
     FILE_LIMIT: CanLimit,
+    INTERCEPT: CanIntercept,
     "isolate": CanIsolate,
     "kill": CanKill,
     MEMORY_LIMIT: CanLimit,
@@ -378,7 +387,9 @@ CAPABILITIES: dict[str, type[Any]] = {
     "zookeeper-replies": CanLoseReplies,
 }
 """By the names that faults use."""
-OVER_LINKS = frozenset({"delay", "isolate", "partition", "probe", "reset", "zookeeper-isolate", "zookeeper-replies"})
+OVER_LINKS = frozenset(
+    {"delay", INTERCEPT, "isolate", "partition", "probe", "reset", "zookeeper-isolate", "zookeeper-replies"}
+)
 """Those that need a relay on real machines."""
 DRIVER = "driver"
 """Key of `ClusterDriver.lacks` for what every driver can do."""

@@ -80,6 +80,8 @@ class ClusterLayout:
     """Whether brokers load the library that sets their wall clocks."""
     syncs: bool = False
     """Whether brokers that can do so record their syncs."""
+    intercepts: bool = False
+    """Whether the relay reads Kafka's messages."""
     zookeeper_syncs: bool = False
     """Whether ZooKeeper's servers sync their writes."""
     disk_files: bool = False
@@ -202,6 +204,7 @@ class ClusterLayout:
             "disk_files": self.disk_files,
             "disks": self.disks,
             "disk_errors": self.disk_errors,
+            "intercepts": self.intercepts,
             "zookeeper_syncs": self.zookeeper_syncs,
         }
         path = self.folder / FILE_NAME
@@ -238,6 +241,7 @@ class ClusterLayout:
                 disk_files=data.get("disk_files", False),
                 disks=data.get("disks", False),
                 disk_errors=data.get("disk_errors", False),
+                intercepts=data.get("intercepts", False),
                 zookeeper_syncs=data.get("zookeeper_syncs", False),
             )
         except FileNotFoundError:

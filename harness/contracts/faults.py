@@ -43,6 +43,12 @@ class Effect:
 
     verdict: FaultVerdict
     detail: str
+    state: dict[str, Any] = field(default_factory=dict)
+    """What was seen, as data for the journal."""
+
+    def with_state(self, **state: Any) -> "Effect":
+        """Return the effect with data of what was seen."""
+        return replace(self, state=state)
 
 
 def confirmed(detail: str) -> Effect:
@@ -226,8 +232,11 @@ class Fault(Protocol):
         """Wait, within a bounded time, for the effect outside the injector: process state, znodes, log lines."""
         ...
 
-    async def heal(self, context: FaultContext, injection: Injection) -> None:
-        """Undo it, whether or not it took effect; raises `ClusterError` when that is impossible."""
+    async def heal(self, context: FaultContext, injection: Injection) -> str | None:
+        """Undo it, whether or not it took effect; raises `ClusterError` when that is impossible.
+
+        Returns what there is to say of its end, for the journal.
+        """
         ...
 
 

@@ -146,8 +146,13 @@ class Nemesis:
             return f"{planned.offset_s:g} s after {planned.after}"
         return f"{planned.after} was not logged within {planned.within_s:g} s"
 
-    async def hold(self, planned: PlannedFault, until: Until) -> None:
-        """Carry out one fault now, even if its targets are held, and heal it after `until`."""
+    async def hold(
+        self, planned: PlannedFault, until: Until, injected: Callable[[Injection], None] = lambda _: None
+    ) -> None:
+        """Carry out one fault now, even if its targets are held, and heal it after `until`.
+
+        `injected` receives the injection as soon as it is in force, before its effect is confirmed.
+        """
         plugin = self.plugins[planned.fault]
         try:
             injection = await bounded(self._prepared(plugin, planned), INJECT_TIMEOUT_S)
@@ -155,7 +160,7 @@ class Nemesis:
             self._judge(planned, None, inconclusive(str(error)), error)
             return
         self._intend(planned, injection, "")
-        await self._in_force(plugin, planned, injection, until)
+        await self._in_force(plugin, planned, injection, until, injected)
 
     def _intend(self, planned: PlannedFault, injection: Injection, detail: str) -> None:
         self.journal.note(planned.injection, planned.fault, InjectionStep.INTENDED, injection=injection, detail=detail)
@@ -217,13 +222,21 @@ class Nemesis:
         parameters = plugin.Parameters.model_validate(planned.parameters)
         return await plugin.prepare(self.context, target, brokers, parameters, duration_s=planned.duration_s)
 
-    async def _in_force(self, plugin: Fault, planned: PlannedFault, injection: Injection, until: Until) -> None:
+    async def _in_force(
+        self,
+        plugin: Fault,
+        planned: PlannedFault,
+        injection: Injection,
+        until: Until,
+        injected: Callable[[Injection], None] = lambda _: None,
+    ) -> None:
         effect, problem = inconclusive("interrupted before its effect was seen"), None
         judged = False
         try:
             injection = await bounded(plugin.inject(self.context, injection), INJECT_TIMEOUT_S)
             heal_due_s = _now_s() + planned.duration_s
             self.journal.note(planned.injection, planned.fault, InjectionStep.INJECTED, injection=injection)
+            injected(injection)
             effect = await bounded(plugin.confirm(self.context, injection), CONFIRM_TIMEOUT_S)
             self._judge(planned, injection, effect)
             judged = True
@@ -246,7 +259,8 @@ class Nemesis:
             self._missing -= step is InjectionStep.CONFIRMED
         elif planned.beside is not None:
             self._missing += step is InjectionStep.INCONCLUSIVE
-        self.journal.note(planned.injection, planned.fault, step, injection=injection, detail=effect.detail)
+        seen = injection.with_state(**effect.state) if injection and effect.state else injection
+        self.journal.note(planned.injection, planned.fault, step, injection=seen, detail=effect.detail)
         self.progress.message(f"{_described(planned, injection)}: {step}, {effect.detail}")
 
 
@@ -292,7 +306,7 @@ async def heal(
 
 
 async def _undone(plugin: Fault, context: FaultContext, injection: Injection) -> str:
-    """Undo one injection, retrying failures; return what was in the way, if anything.
+    """Undo one injection, retrying failures; return what was in the way, and what the fault says of its end.
 
     Raises:
         HarnessError: the error of the last try.
@@ -301,14 +315,14 @@ async def _undone(plugin: Fault, context: FaultContext, injection: Injection) ->
     detail = ""
     for number in range(1, HEAL_TRIES + 1):
         try:
-            await bounded(plugin.heal(context, injection), end_s - _now_s())
+            said = await bounded(plugin.heal(context, injection), end_s - _now_s())
         except HarnessError as error:
             if number == HEAL_TRIES or _now_s() + HEAL_PAUSE_S >= end_s:
                 raise
             detail = f"at try {number + 1}, after: {error}"
             await asyncio.sleep(HEAL_PAUSE_S)
         else:
-            break
+            return "; ".join(filter(None, (detail, said)))
     return detail
 
 

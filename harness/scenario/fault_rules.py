@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from harness.cluster.capabilities import Side
-from harness.cluster.driver import OVER_LINKS, quorum_ids
+from harness.cluster.driver import INTERCEPT, OVER_LINKS, quorum_ids
 from harness.cluster.systems.system import System, system_named
 from harness.contracts import registry
 from harness.contracts.claims import Claim, claim_of
@@ -39,6 +39,7 @@ from harness.scenario.source import KeyPath, Problem
 from harness.values import PYTHON
 
 ONCE_ONLY = "can hit a broker only once, and a mix may draw it again: list it under faults"
+LISTENERS = ("security.inter.broker.protocol", "listener.security.protocol.map")
 NONE_LEFT = "all kinds are only_with_zookeeper, and the system under test has no ZooKeeper"
 
 
@@ -119,6 +120,8 @@ def _fault(
 
 def capabilities(draft: Draft, at: KeyPath, plugin: Fault) -> Iterator[Problem]:
     """The driver has the capabilities that a fault needs."""
+    if INTERCEPT in plugin.requires and (tls := _over_tls(draft.properties)):
+        yield Problem(at, f"{plugin.name} reads messages, and {tls} encrypts them")
     if draft.driver is None or not registry.is_driver(draft.driver):
         return
     missing = sorted(set(plugin.requires) - registry.capabilities(draft.driver))
@@ -129,6 +132,12 @@ def capabilities(draft: Draft, at: KeyPath, plugin: Fault) -> Iterator[Problem]:
             f"{plugin.name} needs {', '.join(missing)}, which the driver {draft.driver} does not have;"
             f" drivers that do: {', '.join(able) or 'none'}",
         )
+
+
+def _over_tls(properties: Mapping[str, str]) -> str:
+    """Return the property by which brokers speak TLS; empty if none does."""
+    names = (name for name, value in properties.items() if name in LISTENERS and "SSL" in value.upper())
+    return next(names, "")
 
 
 def witnesses(draft: Draft, at: KeyPath, plugin: Fault) -> Iterator[Problem]:

@@ -4,14 +4,17 @@ import asyncio
 import random
 from collections.abc import Callable, Sequence
 from contextvars import copy_context
+from dataclasses import replace
 from functools import partial
 
 from harness.cluster.capabilities import Direction, Rhythm, Side, Slowness
 from harness.cluster.clocks import Clock
 from harness.cluster.disks.damage import Damage, do_damage, states
 from harness.cluster.disks.disk_errors import DiskError, error_number
+from harness.cluster.links.interception import Interceptor
 from harness.cluster.links.interference import PARTITION, Interference, delay_of, isolation_of, isolation_of_servers
 from harness.cluster.links.links import Link, Pipe, ways
+from harness.cluster.links.rules import Caught, Rule
 from harness.errors import ClusterError
 from harness.scenario.seeds import derived_seed
 from harness.simulation.cluster import SimulatedCluster, host_of
@@ -20,7 +23,7 @@ from harness.system.process_state import ProcessState
 
 
 class NetworkPowers:
-    """Implements `CanProbe`, `CanIsolate`, `CanPartition`, `CanDelay` and `CanReset`."""
+    """Implements `CanProbe`, `CanIsolate`, `CanIntercept`, `CanPartition`, `CanDelay` and `CanReset`."""
 
     _cluster: SimulatedCluster
     _clients: Sequence[str]
@@ -115,6 +118,35 @@ class NetworkPowers:
         session = self._cluster[broker_id].session
         if Side.ZOOKEEPER in sides and session is not None:
             self._cluster.ensemble.drop_connection(session.session_id)
+
+    async def intercept(
+        self,
+        holder: str,
+        broker_id: int,
+        sides: tuple[Side, ...],
+        direction: Direction,
+        rule: Rule,
+        *,
+        at_most_s: float,
+    ) -> None:
+        """Act on requests on a broker's links."""
+        links = frozenset(self._links(broker_id, sides, direction))
+        self._messages.intercept(holder, replace(rule, links=links), at_most_s=at_most_s)
+
+    async def caught(self, holder: str) -> list[Caught]:
+        """Return what a holder's rule has acted on."""
+        return self._messages.caught(holder)
+
+    async def let_go(self, holder: str) -> None:
+        """End a rule, and let go what it holds."""
+        self._messages.release(holder)
+
+    @property
+    def _messages(self) -> Interceptor:
+        interceptor = self._cluster.network.interceptor
+        if interceptor is None:
+            raise ClusterError("messages cannot be intercepted: this cluster was started without that")
+        return interceptor
 
     def _hosts(self, broker_id: int, side: Side) -> list[str]:
         match side:

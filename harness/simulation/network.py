@@ -6,6 +6,7 @@ end like everything else: after a delay, and not at all while the link is cut, s
 speaks and is refused.
 """
 
+import asyncio
 import itertools
 from collections.abc import Callable, Container, Iterator
 from contextvars import Context, copy_context
@@ -14,6 +15,7 @@ from typing import Any, NamedTuple, Protocol
 from harness.broker.configs.config import Endpoint
 from harness.broker.wire.messages import ApiKey
 from harness.broker.wire.transport import Message
+from harness.cluster.links.interception import Interceptor
 from harness.cluster.links.links import Links, Pipe
 from harness.simulation.loop import Process, current_process
 
@@ -63,11 +65,15 @@ class Network:
     def __init__(self, links: Links | None = None, *, through_codecs: bool = False) -> None:
         self.links = links or Links()
         self.through_codecs = through_codecs
+        self.interceptor: Interceptor | None = None
+        """Set from the start if messages are to be intercepted."""
         self.context: Context = copy_context()
         """Of what happens outside all processes: a kernel that accepts or refuses."""
         self._listening: dict[tuple[str, int], Listener] = {}
         self._ends: dict[Process, dict[End, None]] = {}
         self._ports: Iterator[int] = itertools.count(40_000)
+        self.sending: set[asyncio.Task[None]] = set()
+        """Requests that are sent over a new connection."""
         self.numbers: Iterator[int] = itertools.count()
         """For the ends of connections, in the order they are made."""
 
@@ -117,10 +123,26 @@ class Network:
         return next(self._ports)
 
 
+class Between(Protocol):
+    """What is between two ends whose messages are intercepted."""
+
+    def from_client(self, item: Any) -> None:
+        """Take something in that came over the link from the client."""
+        ...
+
+    def from_server(self, item: Any) -> None:
+        """Take something in that came over the link from the server."""
+        ...
+
+    def hand_over(self, end: "End", context: Context) -> None:
+        """Handle what comes out at an end in another context from now on."""
+        ...
+
+
 class End:
     """One end of a connection, with the pipe to the other one."""
 
-    __slots__ = ("_network", "_take", "closed", "number", "out", "peer", "process")
+    __slots__ = ("_network", "_take", "between", "closed", "number", "out", "peer", "process")
 
     def __init__(self, network: Network, take: Callable[[Any], None]) -> None:
         self._network = network
@@ -130,6 +152,7 @@ class End:
         self.closed = False
         self.peer: End | None = None
         self.out: Pipe | None = None
+        self.between: Between | None = None
         network.opened(self)
 
     def arrive(self, item: Any) -> None:
@@ -165,7 +188,9 @@ class End:
 
     def orphaned(self) -> None:
         """Let the kernel refuse what comes in from now on: the process that would is dead."""
-        if self.peer is not None and self.peer.out is not None:
+        if self.between is not None:
+            self.between.hand_over(self, self._network.context)
+        elif self.peer is not None and self.peer.out is not None:
             self.peer.out.hand_over(self._network.context)
 
     def _forget(self) -> None:
@@ -173,9 +198,21 @@ class End:
         self._network.closed(self)
 
 
-def join(network: Network, client: End, server: End, hosts: tuple[str, str], contexts: tuple[Context, Context]) -> None:
+def join(
+    network: Network,
+    client: End,
+    server: End,
+    hosts: tuple[str, str],
+    contexts: tuple[Context, Context],
+    between: Between | None = None,
+) -> None:
     """Connect two ends, of these hosts; what arrives at each is handled in its context."""
     links, (near, far) = network.links, hosts
     client.peer, server.peer = server, client
-    client.out = Pipe(links, near, far, server.arrive, contexts[1])
-    server.out = Pipe(links, far, near, client.arrive, contexts[0])
+    client.between = server.between = between
+    if between is None:
+        client.out = Pipe(links, near, far, server.arrive, contexts[1])
+        server.out = Pipe(links, far, near, client.arrive, contexts[0])
+    else:
+        client.out = Pipe(links, near, far, between.from_client, network.context)
+        server.out = Pipe(links, far, near, between.from_server, network.context)

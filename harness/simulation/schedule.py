@@ -11,6 +11,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
+from harness.cluster.driver import INTERCEPT
+from harness.cluster.links.interception import Interceptor
 from harness.cluster.systems.system import system_named
 from harness.contracts.faults import Fault, FaultContext
 from harness.errors import ClusterError
@@ -141,6 +143,8 @@ async def _carried_out(
         through_codecs=through_codecs,
         latencies=scenario.latencies,
     )
+    if any(INTERCEPT in fault.requires for fault in faults.values()):
+        cluster.network.interceptor = Interceptor()
     processes = [client.process for client in plan.clients]
     clients, journal, notes = SimulatedClients(cluster, processes), MemoryJournal(), PhaseNotes(phase=Phase.DRIVE)
     load = Load(clients, plan, scenario.topics)

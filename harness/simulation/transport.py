@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import deque
+from collections.abc import Callable
 from contextvars import Context, copy_context
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -10,6 +11,7 @@ from harness.broker.wire.codec import MalformedMessage, decode_response, encode_
 from harness.broker.wire.messages import API_KEYS
 from harness.broker.wire.transport import Message, PeerError
 from harness.cluster.links.links import Pipe
+from harness.simulation.messages import Intercepted
 from harness.simulation.network import CLOSED, End, Network, SimulatedRequest, join
 
 
@@ -37,12 +39,14 @@ class Client(Protocol):
         ...
 
 
-async def knock(network: Network, near: str, host: str, port: int, made: Client, timeout_s: float) -> None:
+async def knock(
+    network: Network, near: str, host: str, port: int, made: Client, timeout_s: float, *, intercepted: bool = True
+) -> None:
     """Connect the client's side to a listener; raises PeerError."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[bool] = loop.create_future()
     timer = loop.call_later(timeout_s, _settle, answer, None)
-    _Knock(network, (near, host), port, made, answer, copy_context()).go()
+    _Knock(network, (near, host), port, made, answer, copy_context(), intercepted).go()
     try:
         accepted = await answer
     except TimeoutError:
@@ -74,6 +78,7 @@ class _Knock:
     connection: Client
     answer: "asyncio.Future[bool]"
     context: Context
+    intercepted: bool
 
     def go(self) -> None:
         near, far = self.hosts
@@ -85,11 +90,53 @@ class _Knock:
         if server is not None and not self.connection.end.closed:
             peer = f"{near}:{self.network.next_port()}"
             end, context = server.context.copy().run(server.accept, self.port, peer)
-            join(self.network, self.connection.end, end, self.hosts, (self.context, context))
+            contexts, ends = (self.context, context), (self.connection.end, end)
+            between = None
+            if self.network.interceptor is not None and self.intercepted:
+                between = Intercepted(self.network, ends, self.hosts, contexts, self._again)
+            join(self.network, *ends, self.hosts, contexts, between)
         Pipe(self.network.links, far, near, self._at_client, self.context).put(server is not None)
 
     def _at_client(self, accepted: bool) -> None:
         _settle(self.answer, accepted)
+
+    def _again(self, item: SimulatedRequest, answered: Callable[[], None]) -> None:
+        """Send a request over a new connection between the same hosts, as a kernel that sends late would."""
+        sender = _Sender(self.network, answered)
+        task = asyncio.get_running_loop().create_task(
+            sender.send(self.hosts, self.port, item), context=self.network.context.copy()
+        )
+        self.network.sending.add(task)
+        task.add_done_callback(self.network.sending.discard)
+
+
+AGAIN_TIMEOUT_S = 30.0
+
+
+class _Sender:
+    """The side of a connection that sends one request, which another connection carried before."""
+
+    def __init__(self, network: Network, answered: Callable[[], None]) -> None:
+        self._network = network
+        self._answered = answered
+        self.end = network.context.copy().run(End, network, self._take)
+
+    def close(self) -> None:
+        """Give it up."""
+        self.end.close()
+
+    async def send(self, hosts: tuple[str, str], port: int, item: SimulatedRequest) -> None:
+        """Connect and send; nothing happens when the receiver is gone."""
+        try:
+            await knock(self._network, *hosts, port, self, AGAIN_TIMEOUT_S, intercepted=False)
+        except PeerError:
+            return
+        self.end.put(item)
+
+    def _take(self, item: Any) -> None:
+        if item is not CLOSED:
+            self._answered()
+            self.close()
 
 
 class MemoryConnection:

@@ -87,6 +87,7 @@ ROWS = {
     "expire-session": Row(target="controller", duration_s=0),
     "file-limit": Row(target="controller"),
     "hostile-client": Row(target="all", duration_s=0, parameters={"times": 2}),
+    "intercept": Row(parameters={"apis": ["Fetch"], "sides": ["peers"], "action": "hold", "hold_s": 1}),
     "isolate": Row(),
     "isolate of a controller": Row(
         kind="isolate",

@@ -29,6 +29,7 @@ SMALL: dict[str, dict[str, object]] = {
     "delete-controller-epoch": {"silent_s": 0.1},
     "overwrite-controller": {"silent_s": 0.1},
     "custom": {"fault": "slow-network"},
+    "intercept": {"apis": ["Produce"], "action": "lose-answer"},
     "upgrade": {"to": "3.9.1"},
 }
 TARGETS = {

@@ -65,6 +65,19 @@ CONFIRMED, MISMATCH, INCONCLUSIVE = FaultVerdict.CONFIRMED, FaultVerdict.MISMATC
             id="a link with jitter",
         ),
         pytest.param("reset-connections", {}, "1 connections are gone", id="broken connections"),
+        pytest.param(
+            "intercept",
+            {"apis": ["EndTxn"], "action": "hold", "hold_s": 1},
+            "hold of EndTxn 7 from clients to broker-1: caught at 1000.000 s, let go at 1000.000 s,"
+            " answered at 1000.000 s",
+            id="a request that came late",
+        ),
+        pytest.param(
+            "intercept",
+            {"apis": ["Fetch"], "action": "lose"},
+            "lose of Fetch 7 from clients to broker-1: caught at 1000.000 s",
+            id="a request that never came",
+        ),
         pytest.param("power-loss", {}, "broker 1 is gone, and 10 unsynced bytes", id="a power loss"),
         pytest.param(
             "disk-damage",
@@ -171,6 +184,8 @@ async def test_a_fault_of_the_owner_s_without_effect_is_a_mismatch(cluster: Fake
         pytest.param("delay", "delay", {"extra_ms": 0, "bytes_per_s": 100}, "the quickest of 6 probes took 0 ms",
                      id="a link without a rate"),
         pytest.param("delay", "jitter", {"jitter_ms": 80}, "12 more were up to 0 ms apart", id="a link without jitter"),
+        pytest.param("intercept", "lose", {"apis": ["Fetch"], "action": "lose"}, "the receiver answered lose of",
+                     id="a request that came nevertheless"),
         pytest.param("disk-error", "fail_disk", {}, "an error of broker 1's disk: not within", id="a disk that works"),
         pytest.param("disk-full", "fill_disk", {}, "every disk full: not within", id="a disk with space"),
         pytest.param("drop-packets", "drop_packets", {}, "every packet dropped: not within", id="packets that pass"),

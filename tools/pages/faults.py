@@ -14,7 +14,7 @@ from harness.cluster.systems.system import EXTERNAL, System, all_systems, famili
 from harness.contracts import registry
 from harness.contracts.faults import ChangesRelease, Fault
 from harness.contracts.registry import Kind
-from harness.scenario.external import BY_RELAY, BY_ZOOKEEPER, COMMANDS, CUSTOM
+from harness.scenario.external import BY_ZOOKEEPER, COMMANDS, CUSTOM
 from harness.scenario.fault_rules import missing_events
 from harness.scenario.rules import starts
 from tools.pages.page import NOTE, Page, table
@@ -37,11 +37,10 @@ is the releases with ZooKeeper; *existing* is a [cluster of your own](../how-to/
 FEW = 2
 """So many releases on which a fault does not work are named instead of those on which it does."""
 ON_EXTERNAL = {kind: f"by your command `{'` and `'.join(names)}`" for kind, names in COMMANDS.items()}
-ON_EXTERNAL |= dict.fromkeys(BY_RELAY, "of links to clients, with `relay`")
 ON_EXTERNAL |= dict.fromkeys(BY_ZOOKEEPER, "with `expire_sessions: true`") | {CUSTOM: "by three commands of your own"}
 _RELAY = """\
 If a scenario has one of {kinds}, a relay carries all traffic between brokers, their clients and ZooKeeper or
-controllers; otherwise there is none ([decision 0066](../decisions/0066-a-relay-disturbs-links.md)). Data that waits at
+controllers; otherwise there is none ([decision 0090](../decisions/0090-messages-are-intercepted-by-one-rule.md)). Data that waits at
 a cut link arrives when the link is healed, as TCP retransmits it. A connection over a cut link is accepted and then
 waits; in virtual time it is not accepted. Data sent over a slow link before a cut still arrives."""
 

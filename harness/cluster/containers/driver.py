@@ -172,6 +172,7 @@ class DockerDriver(RelayCapabilities, ContainerClocks, ContainerLimits, Containe
             clocks=CLOCK in request.needs,
             syncs=POWER in request.needs,
             zookeeper_syncs=request.zookeeper_syncs,
+            intercepts=request.intercepts,
             disk_files=request.disk_files,
             disks=DISK_SPACE in request.needs,
         )

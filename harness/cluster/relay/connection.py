@@ -16,7 +16,9 @@ from typing import cast
 
 from harness.cluster.links.links import Links, Pipe
 from harness.cluster.relay.election import Introduction
-from harness.cluster.relay.zookeeper import Conversation, Frames
+from harness.cluster.relay.frames import Frames
+from harness.cluster.relay.messages import Messages
+from harness.cluster.relay.zookeeper import Conversation
 
 MOST_WAITING_BYTES = 4 << 20
 """On its way from one end to the other."""
@@ -121,8 +123,8 @@ class Leg(asyncio.Protocol):
             self.transport.pause_reading()
 
     def left(self, item: bytes) -> None:
-        """Note that something that came in here has come out."""
-        self.waiting_bytes -= len(item)
+        """Note that something that came in here has come out; what comes out twice came in once."""
+        self.waiting_bytes = max(0, self.waiting_bytes - len(item))
         self.flow()
 
     def write(self, data: bytes) -> None:
@@ -155,18 +157,25 @@ class Connection:
         *,
         closed: Callable[[], None],
         conversation: Conversation | Introduction | None = None,
+        messages: Messages | None = None,
     ) -> None:
+        """`messages` are intercepted between the two pipes and the sockets."""
         self.source = source
         self.destination = destination
         self._closed = closed
         self._conversation = conversation
+        self._messages = messages
+        if messages is not None:
+            messages.over(self)
         self._ended = 0
         self._over = False
+        self._source_ended = False
         self._target: tuple[str, int]
         self._patience_s: float
         self._reaching: asyncio.Task[None] | None = None
-        self.near = Leg(self._at_source, conversation.requests if conversation else None)
-        self.far = Leg(self._at_destination, conversation.answers if conversation else None)
+        speech = messages or conversation
+        self.near = Leg(self._at_source, speech.requests if speech else None)
+        self.far = Leg(self._at_destination, speech.answers if speech else None)
         self.near.other, self.far.other = self.far, self.near
         self.near.pipe = Pipe(links, source, destination, self._at_destination, copy_context())
         self.far.pipe = Pipe(links, destination, source, self._at_source, copy_context())
@@ -219,6 +228,8 @@ class Connection:
     def _at_destination(self, item: Item) -> None:
         if item is Mark.CONNECTS:
             self._reaching = asyncio.ensure_future(self._reach())
+        elif self._messages is not None:
+            self._from_client(self._messages, item)
         elif isinstance(item, bytes) and self._conversation and not self._conversation.reaches_server(item):
             self.reset()
         else:
@@ -227,10 +238,37 @@ class Connection:
     def _at_source(self, item: Item) -> None:
         if item is Mark.CONNECTED:
             self.near.open()
+        elif self._messages is not None:
+            self._messages.from_server(item)
         elif isinstance(item, bytes) and self._conversation and not self._conversation.reaches_client(item):
             self.reset()
         else:
             self._out(self.near, item)
+
+    def _from_client(self, messages: Messages, item: Item) -> None:
+        """Hand it to the messages; a source that breaks off while a request is held ends, so that it is handed over."""
+        if item in (Mark.ENDS, Mark.BREAKS):
+            messages.client_left()
+            if self._source_ended and messages.hold_requests:
+                return
+            item = Mark.ENDS if messages.hold_requests else item
+            self._source_ended = True
+        messages.from_client(item)
+
+    # --- as intercepted messages call it ---
+
+    def to_server(self, item: Item) -> None:
+        """Let something come out at the destination."""
+        self._out(self.far, item)
+
+    def to_client(self, item: Item) -> None:
+        """Let something come out at the source."""
+        self._out(self.near, item)
+
+    def lost(self, item: Item, *, of_client: bool) -> None:
+        """Forget something that came in and will not come out."""
+        if isinstance(item, bytes):
+            (self.near if of_client else self.far).left(item)
 
     def _out(self, leg: Leg, item: Item) -> None:
         """Let something come out at a leg; what cannot come out breaks the connection, as a gap in it is corruption."""

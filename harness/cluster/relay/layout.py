@@ -62,16 +62,19 @@ def listeners_of(layout: ClusterLayout, brokers: dict[int, Place], servers: dict
     sender of each connection to the latter, and of each to a controller. Each broker connects to ZooKeeper by ports of
     its own, and so does each server of an ensemble to the others.
     """
+    speech = Speech.KAFKA if layout.intercepts else None
     for broker_id, relay in layout.relay.items():
         name, own = broker_process(broker_id), brokers[broker_id]
-        yield Listener(port=relay.client, destination=name, target=own.address, target_port=own.client, source=CLIENTS)
-        yield Listener(port=relay.peer, destination=name, target=own.address, target_port=own.peer)
+        to_broker = Listener(port=relay.peer, destination=name, target=own.address, target_port=own.peer, speech=speech)
+        yield replace(to_broker, port=relay.client, target_port=own.client, source=CLIENTS)
+        yield to_broker
         for server_id, port in relay.zookeeper.items():
             server = servers[server_id]
             yield _to(server_id, server, port, server.client, source=name, speech=Speech.ZOOKEEPER)
     for id_, port in layout.relay_controllers.items():
         own = brokers[id_]
-        yield Listener(port=port, destination=broker_process(id_), target=own.address, target_port=own.controller)
+        name = broker_process(id_)
+        yield Listener(port=port, destination=name, target=own.address, target_port=own.controller, speech=speech)
     for server_id, ports in layout.relay_servers.items():
         name = zookeeper_process(server_id)
         for other, port in ports.quorum.items():

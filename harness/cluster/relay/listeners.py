@@ -15,6 +15,8 @@ class Speech(StrEnum):
 
     ZOOKEEPER = "zookeeper"
     """A ZooKeeper server and its client, of which it may lose a reply."""
+    KAFKA = "kafka"
+    """Kafka's protocol, of which single messages are intercepted."""
     ELECTION = "election"
     """Two ZooKeeper servers, of which one tells the other where it listens itself."""
 
@@ -30,8 +32,6 @@ class Listener:
     """Where that host itself listens."""
     target: str = LOOPBACK
     """The address at which."""
-    host: str = ""
-    """Where the relay listens, if not where `Setup` says."""
     source: str | None = None
     """The host that alone knows this port; None where several do, and `Setup` says how they are told apart."""
     patience_s: float = 0.0

@@ -3,18 +3,22 @@
 import asyncio
 import json
 from contextlib import AsyncExitStack
+from dataclasses import asdict
 from itertools import count
 from pathlib import Path
 from typing import Any, cast
 
 from harness.cluster.capabilities import Rhythm, Slowness
+from harness.cluster.links.interception import Interceptor
 from harness.cluster.links.interference import Interference
 from harness.cluster.links.links import Link, Links
 from harness.cluster.links.lost_replies import LostReplies
+from harness.cluster.links.rules import rule_from
 from harness.cluster.relay import CLIENTS, PROBES_NAME, UNKNOWN
 from harness.cluster.relay.connection import Connection
 from harness.cluster.relay.election import Introduction
 from harness.cluster.relay.listeners import Listener, Setup, Speech
+from harness.cluster.relay.messages import Messages
 from harness.cluster.relay.senders import sender
 from harness.cluster.relay.zookeeper import Conversation
 from harness.cluster.supervision.command_socket import CommandError, Commands
@@ -32,6 +36,7 @@ class Relay:
         self._brokers = sorted({each.destination for each in setup.listeners if each.source in (None, CLIENTS)})
         self._links = Links()
         self._interference = Interference(self._links)
+        self._interceptor = Interceptor()
         self._replies = LostReplies()
         self._reply_timers: dict[str, asyncio.TimerHandle] = {}
         self._numbers = count(1)
@@ -51,6 +56,9 @@ class Relay:
             "lose_reply": self.lose_reply,
             "lost_reply": self.lost_reply,
             "lose_no_reply": self.lose_no_reply,
+            "intercept": self.intercept,
+            "caught": self.caught,
+            "let_go": self.let_go,
         }
 
     async def listen(self, stack: AsyncExitStack) -> None:
@@ -62,7 +70,7 @@ class Relay:
         for listener in self._setup.listeners:
             server = await loop.create_server(
                 lambda listener=listener: _Accepting(self, listener),  # type: ignore[misc]
-                listener.host or self._setup.listens_on,
+                self._setup.listens_on,
                 listener.port,
                 backlog=BACKLOG,
             )
@@ -131,6 +139,22 @@ class Relay:
         self._replies.disarm(host)
         return {}
 
+    # --- messages of Kafka ---
+
+    async def intercept(self, holder: str, rule: dict[str, Any], at_most_s: float) -> dict[str, Any]:
+        """Act on messages, until `let_go` or the end of the time; replaces the holder's earlier rule."""
+        self._interceptor.intercept(holder, rule_from(rule), at_most_s=at_most_s)
+        return {}
+
+    async def caught(self, holder: str) -> dict[str, Any]:
+        """Return what a holder's rule has caught."""
+        return {"caught": [asdict(each) for each in self._interceptor.caught(holder)]}
+
+    async def let_go(self, holder: str) -> dict[str, Any]:
+        """End a rule; nothing happens when there is none."""
+        self._interceptor.release(holder)
+        return {}
+
     # --- as connections come in ---
 
     def accepted(self, listener: Listener, transport: asyncio.Transport) -> None:
@@ -147,6 +171,7 @@ class Relay:
             listener.destination,
             closed=lambda: self._forget(number),
             conversation=self._conversation(source, listener),
+            messages=self._messages(source, listener),
         )
         self._connections[number] = connection
         connection.connect(transport, (listener.target, listener.target_port), listener.patience_s)
@@ -159,6 +184,13 @@ class Relay:
             case Speech.ELECTION:
                 return Introduction()
         return None
+
+    def _messages(self, source: str, listener: Listener) -> Messages | None:
+        """Return what intercepts a connection's messages, if that may happen."""
+        if listener.speech != Speech.KAFKA:  # of a file it is a text
+            return None
+        target = (listener.target, listener.target_port)
+        return Messages(self._interceptor, (source, listener.destination), target)
 
     def _sender(self, transport: asyncio.Transport, listener: Listener) -> str | None:
         """Return the host that connected, if it is known; raises OSError when it cannot be looked up."""

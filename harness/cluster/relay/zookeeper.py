@@ -8,6 +8,7 @@ import struct
 from collections.abc import Iterator
 
 from harness.cluster.links.lost_replies import LostReplies
+from harness.cluster.relay.frames import Frames
 
 _LENGTH = struct.Struct(">i")
 _HEAD = struct.Struct(">ii")
@@ -16,31 +17,6 @@ MULTI = 14
 VERBS = {1: "create", 2: "delete", 5: "set", 13: "check", 15: "create", 19: "create", 21: "create"}
 """What a kind of request, or a part of one, does; create comes with a stat, as a container, and for a time, too."""
 CHECK = 13
-MOST_BYTES = 64 << 20
-"""More than any message has: what would be longer is none, and is passed on as it comes."""
-
-
-class Frames:
-    """Makes whole frames of what comes in."""
-
-    def __init__(self) -> None:
-        self._rest = b""
-
-    def of(self, data: bytes) -> list[bytes]:
-        """Return the frames that are now whole, each with its length."""
-        data = self._rest + data
-        frames, start = [], 0
-        while len(data) - start >= _LENGTH.size:
-            (length,) = _LENGTH.unpack_from(data, start)
-            if not 0 <= length <= MOST_BYTES:  # four letters of a command
-                length = len(data) - start - _LENGTH.size
-            end = start + _LENGTH.size + length
-            if end > len(data):
-                break
-            frames.append(data[start:end])
-            start = end
-        self._rest = data[start:]
-        return frames
 
 
 class Conversation:

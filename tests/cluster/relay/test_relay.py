@@ -7,19 +7,21 @@ import os
 import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
 
 from harness.cluster.driver import OVER_LINKS
+from harness.cluster.links.rules import Action, Rule, rule_data
 from harness.cluster.ports import LOOPBACK, PortReservations
 from harness.cluster.processes.driver import ProcessDriver
 from harness.cluster.relay import PROBES_NAME, UNKNOWN, senders
 from harness.cluster.relay.connection import AT_ONCE, MOST_WAITING_BYTES
-from harness.cluster.relay.listeners import Listener, Setup, load, save
+from harness.cluster.relay.listeners import Listener, Setup, Speech, load, save
 from harness.cluster.relay.relay import READY, Relay
 from harness.cluster.supervision.command_socket import answer
+from harness.kafka.requests import KEYS
 from harness.system.pids import identify, write_pid_file
 from harness.system.waiting import until
 
@@ -35,6 +37,8 @@ class Stage:
     relay: Relay
     for_clients: int
     for_peers: int
+    for_messages: int
+    """For clients whose messages may be intercepted."""
     leads_nowhere: int
     leads_nowhere_yet: int
     free_port: int
@@ -93,25 +97,29 @@ async def stage(
     monkeypatch.chdir(tmp_path)
     addresses: dict[str, str] = getattr(request, "param", {})
     async with AsyncExitStack() as stack:
-        ports = stack.enter_context(PortReservations()).reserve(6)
+        ports = stack.enter_context(PortReservations()).reserve(7)
         broker = await asyncio.start_server(lambda *ends: made.serve(*ends), LOOPBACK, 0)
         stack.callback(broker.close)
         target_port = broker.sockets[0].getsockname()[1]
         listeners = [
             Listener(port=ports[0], destination="broker-0", target_port=target_port, source="clients"),
             Listener(port=ports[1], destination="broker-0", target_port=target_port),
+            Listener(
+                port=ports[6], destination="broker-0", target_port=target_port, source="clients", speech=Speech.KAFKA
+            ),
             Listener(port=ports[2], destination="broker-1", target_port=ports[3], source="clients"),
             Listener(port=ports[4], destination="broker-1", target_port=ports[5], source="clients", patience_s=LONG_S),
         ]
         setup = Setup(listeners=listeners, pids=None if addresses else str(tmp_path), addresses=addresses)
         save(tmp_path, setup)
         assert load(tmp_path) == setup
-        relay = Relay(setup)
+        relay = Relay(load(tmp_path))
         await relay.listen(stack)
         made = Stage(
             relay,
             for_clients=ports[0],
             for_peers=ports[1],
+            for_messages=ports[6],
             leads_nowhere=ports[2],
             leads_nowhere_yet=ports[4],
             free_port=ports[5],
@@ -431,3 +439,82 @@ def test_this_machine_lacks_nothing_and_one_whose_kernel_is_silent_says_so(monke
 async def test_a_link_is_of_two_hosts(stage: Stage) -> None:
     answer_ = await answer(stage.relay.commands, b'{"command": "cut", "holder": "a", "links": [["b"]], "at_most_s": 1}')
     assert answer_ == {"error": "cut: a link is a sender and a receiver, not [['b']]"}
+
+
+def heartbeat(number: int) -> bytes:
+    """Return the frame of a request in version `number`, whose echo is its answer: both have one correlation id."""
+    body = (KEYS["Heartbeat"] << 16 | number).to_bytes(4) * 2 + b"\xff\xff"
+    return len(body).to_bytes(4) + body
+
+
+def to_broker(**rule: object) -> dict[str, object]:
+    """Return a rule on heartbeats of clients."""
+    one = Rule(links=frozenset({("clients", "broker-0")}), api_keys=frozenset({KEYS["Heartbeat"]}), action=Action.HOLD)
+    return rule_data(replace(one, **rule))  # type: ignore[arg-type]
+
+
+async def test_a_message_is_held_until_it_is_let_go(stage: Stage) -> None:
+    reader, writer = await stage.connect(stage.for_messages)
+    await stage.relay.intercept("holder", to_broker(nth=2), LONG_S)
+    assert await stage.echoed((reader, writer), heartbeat(1)) == heartbeat(1)
+    for part in (heartbeat(2)[:5], heartbeat(2)[5:] + heartbeat(3)):
+        writer.write(part)
+    coming = asyncio.ensure_future(reader.readexactly(2 * len(heartbeat(1))))
+    await until(lambda: stage.relay.caught("holder"), lambda seen: bool(seen["caught"]), what="one caught", timeout_s=9)
+    await nothing_comes(coming)
+    await stage.relay.let_go("holder")
+    assert await coming == heartbeat(2) + heartbeat(3)
+
+
+async def test_a_held_message_goes_on_when_its_rule_s_time_is_over(stage: Stage) -> None:
+    await stage.relay.intercept("holder", to_broker(), 0.05)
+    assert await stage.echoed(await stage.connect(stage.for_messages), heartbeat(1)) == heartbeat(1)
+    (caught,) = (await stage.relay.caught("holder"))["caught"]
+    assert caught["let_go_s"] - caught["caught_s"] >= 0.04
+
+
+async def test_a_held_message_arrives_though_its_sender_is_gone(stage: Stage) -> None:
+    _, writer = await stage.connect(stage.for_messages)
+    await stage.relay.intercept("holder", to_broker(), LONG_S)
+    writer.write(heartbeat(1))
+    await until(lambda: stage.relay.caught("holder"), lambda seen: bool(seen["caught"]), what="one caught", timeout_s=9)
+    writer.close()
+    await until(
+        lambda: stage.relay.caught("holder"),
+        lambda seen: seen["caught"][0]["left_s"] is not None,
+        what="the sender gone",
+        timeout_s=9,
+    )
+    await stage.relay.let_go("holder")
+    await until(
+        lambda: stage.relay.caught("holder"),
+        lambda seen: seen["caught"][0]["answered_s"] is not None,
+        what="the receiver's answer",
+        timeout_s=9,
+    )
+
+
+async def test_a_lost_request_ends_with_its_connection(stage: Stage) -> None:
+    reader, writer = await stage.connect(stage.for_messages)
+    await stage.relay.intercept("holder", to_broker(action=Action.LOSE), 0.05)
+    writer.write(heartbeat(1))
+    with pytest.raises(ConnectionError):
+        assert await reader.read(1) == b"", "what ends is reset"
+
+
+async def test_a_request_is_delivered_over_another_connection(stage: Stage) -> None:
+    _, writer = await stage.connect(stage.for_messages)
+    await stage.relay.intercept("holder", to_broker(action=Action.REDELIVER, hold_s=0.01), LONG_S)
+    writer.write(heartbeat(1))
+    await until(
+        lambda: stage.relay.caught("holder"),
+        lambda seen: bool(seen["caught"]) and seen["caught"][0]["answered_s"] is not None,
+        what="an answer over another connection",
+        timeout_s=9,
+    )
+    assert len(stage.accepted) == 2
+
+
+async def test_what_is_no_message_passes(stage: Stage) -> None:
+    await stage.relay.intercept("holder", to_broker(), LONG_S)
+    assert await stage.echoed(await stage.connect(stage.for_messages), b"no message") == b"no message"

@@ -19,7 +19,8 @@ from kazoo.protocol.serialization import (
 from kazoo.security import OPEN_ACL_UNSAFE
 
 from harness.cluster.links.lost_replies import LostReplies
-from harness.cluster.relay.zookeeper import Conversation, Frames, number_of, writes_of
+from harness.cluster.relay.frames import Frames
+from harness.cluster.relay.zookeeper import Conversation, number_of, writes_of
 
 ACL = list(OPEN_ACL_UNSAFE) * 2
 CREATE = Create("/brokers/ids/1", b"{}", ACL, 1)
