@@ -6,14 +6,19 @@ What a step injects stays in force until another one heals it, or until the last
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
-from harness.contracts.faults import Effect
+from harness.cluster.links.rules import Caught
+from harness.contracts.faults import Effect, Injection
+from harness.contracts.messages import caught_by
 from harness.contracts.targets import Role
 from harness.errors import ClusterError, HarnessError
+from harness.events import GroupStateChange
 from harness.experiment.load import Load
 from harness.experiment.nemesis import Nemesis
 from harness.progress import Progress
-from harness.scenario.conditions import parse_condition, roles_in
+from harness.scenario.conditions import Condition, parse_condition, roles_in
 from harness.scenario.model import Scenario, StepSpec, TopicSpec
 from harness.scenario.plan import Plan, PlannedFault
 from harness.system.waiting import until
@@ -59,6 +64,10 @@ class _Held:
     brokers: frozenset[int]
     task: asyncio.Task[None]
     released: asyncio.Event
+    judged: asyncio.Event
+    effects: list[Effect]
+    injection: asyncio.Future[Injection]
+    """Done when it is in force."""
 
     async def heal(self) -> None:
         self.released.set()
@@ -79,6 +88,10 @@ class Steps:
     progress: Progress
     _held: list[_Held] = field(default_factory=list)
     """The latest last."""
+    _messages: dict[str, _Held] = field(default_factory=dict)
+    """What is intercepted, by name."""
+    _log_ends: dict[int, int] = field(default_factory=dict)
+    """Where brokers' logs ended before the last step that did something."""
 
     async def run(self) -> str:
         """Take every step, then heal what is in force; return why one could not be taken, empty if all were."""
@@ -87,16 +100,23 @@ class Steps:
         try:
             for index, step in enumerate(steps):
                 try:
-                    await self._take(index, step, next(faults) if step.inject is not None else None)
+                    await self._take(index, step, next(faults) if step.fault is not None else None)
                 except HarnessError as error:
                     return f"step {index + 1} of {len(steps)} could not be taken: {error}"
             return ""
         finally:
-            while self._held:
-                await self._held.pop().heal()
+            for held in (*self._messages.values(), *reversed(self._held)):
+                await held.heal()
 
     async def _take(self, index: int, step: StepSpec, fault: PlannedFault | None) -> None:
-        if fault is not None:
+        if step.when is None:
+            logs = self.nemesis.context.state_changes
+            self._log_ends = {broker: await logs.end_of(broker) for broker in self.roles.values()}
+        if fault is not None and step.messages:
+            await self._intercept(step.messages, fault)
+        elif step.release is not None:
+            await self._release(step.release)
+        elif fault is not None:
             await self._inject(fault)
         elif step.heal is not None:
             await self._heal(self._brokers(step.heal))
@@ -110,28 +130,52 @@ class Steps:
     def _brokers(self, text: str) -> list[int]:
         return [self.roles[name] for name in roles_in(text)]
 
-    async def _inject(self, planned: PlannedFault) -> None:
-        """Inject a fault; raises ClusterError if its effect was not seen."""
+    def _started(self, planned: PlannedFault) -> _Held:
+        """Begin a fault, which stays in force until it is healed."""
         brokers = self._brokers(planned.target)
         certain = planned.model_copy(update={"target": ",".join(map(str, brokers)), "brokers": brokers})
-        released = asyncio.Event()
-        judged = asyncio.Event()
-        effects: list[Effect] = []
+        released, effects = asyncio.Event(), list[Effect]()
+        injection: asyncio.Future[Injection] = asyncio.get_running_loop().create_future()
 
         async def until_released(_due_s: float, effect: Effect) -> None:
             effects.append(effect)
             judged.set()
             await released.wait()
 
-        task = asyncio.create_task(self.nemesis.hold(certain, until_released))
+        judged = asyncio.Event()
+        task = asyncio.create_task(self.nemesis.hold(certain, until_released, injection.set_result))
         task.add_done_callback(lambda _: judged.set())
-        self._held.append(_Held(brokers=frozenset(brokers), task=task, released=released))
-        await judged.wait()
-        if not effects:
-            await task
-            raise ClusterError(f"{planned.fault} {planned.target} had no effect")
-        if effects[0].verdict is not FaultVerdict.CONFIRMED:
-            raise ClusterError(f"{planned.fault} {planned.target}: {effects[0].detail}")
+        return _Held(
+            brokers=frozenset(brokers),
+            task=task,
+            released=released,
+            judged=judged,
+            effects=effects,
+            injection=injection,
+        )
+
+    async def _inject(self, planned: PlannedFault) -> None:
+        """Inject a fault; raises ClusterError if its effect was not seen."""
+        held = self._started(planned)
+        self._held.append(held)
+        await _require_effect(held, planned)
+
+    async def _intercept(self, name: str, planned: PlannedFault) -> None:
+        """Intercept messages from now on; raises ClusterError when that is impossible."""
+        held = self._messages[name] = self._started(planned)
+        ends: set[asyncio.Future[Any]] = {held.injection, held.task}
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        if not held.injection.done():
+            raise ClusterError(f"messages {name} cannot be intercepted")
+
+    async def _caught(self, name: str) -> list[Caught]:
+        return await caught_by(self.nemesis.context.driver, self._messages[name].injection.result())
+
+    async def _release(self, name: str) -> None:
+        """Let messages go; raises ClusterError if there are none."""
+        if not await self._caught(name):
+            raise ClusterError(f"no message {name} was caught")
+        await self._messages.pop(name).heal()
 
     async def _heal(self, brokers: Sequence[int]) -> None:
         """Undo all that is in force on exactly these brokers, the latest first."""
@@ -157,19 +201,66 @@ class Steps:
     async def _wait_until(self, text: str, within_s: float) -> None:
         """Wait until a condition holds, or for the next checkpoint."""
         condition = parse_condition(text)
-        if not condition.topic:
+        if condition == Condition():
             await asyncio.sleep(self.checkpoint_s + WRITING_S)
             return
-        wanted = frozenset(self.roles[name] for name in condition.roles)
-
-        def there(seen: PartitionView | None) -> bool:
-            return seen is not None and wanted == ({seen.leader} if condition.leader else set(seen.isr))
-
-        async def look() -> PartitionView | None:
-            key = (condition.topic, condition.partition)
-            partitions = await self.nemesis.context.view.partitions()
-            seen = [each for each in partitions if (each.topic, each.partition) == key]
-            return next(iter(seen), None)
-
-        await until(look, there, what=text, timeout_s=within_s)
+        if condition.messages:
+            caught = partial(self._caught, condition.messages)
+            await until(caught, lambda seen: len(seen) >= condition.count, what=text, timeout_s=within_s)
+        elif condition.group:
+            await until(
+                lambda: self._state_of(condition.group),
+                lambda seen: seen == condition.state,
+                what=text,
+                timeout_s=within_s,
+            )
+        elif condition.event:
+            logged = partial(self._logged, condition)
+            await until(logged, lambda seen: seen > 0, what=text, timeout_s=within_s)
+        else:
+            wanted = frozenset(self.roles[name] for name in condition.roles)
+            there = partial(_is_so, condition, wanted)
+            await until(partial(self._partition, condition), there, what=text, timeout_s=within_s)
         self.progress.message(text)
+
+    async def _partition(self, condition: Condition) -> PartitionView | None:
+        key = (condition.topic, condition.partition)
+        partitions = await self.nemesis.context.view.partitions()
+        return next((each for each in partitions if (each.topic, each.partition) == key), None)
+
+    async def _logged(self, condition: Condition) -> int:
+        """Return how often a broker has logged an event since the last step that did something."""
+        broker = self.roles[condition.broker]
+        position = self._log_ends.get(broker, 0)
+        events, _ = await self.nemesis.context.state_changes.after(broker, position, condition.event)
+        place = {"topic": condition.topic, "partition": condition.partition} if condition.topic else {}
+        return sum(place.items() <= event.items() for event in events)
+
+    async def _state_of(self, group: str) -> str:
+        """Return the state of a group, as the latest coordinator logs it; empty if none does."""
+        latest = (-1, -1, "")
+        for status in (await self.nemesis.context.driver.status()).brokers:
+            events, _ = await self.nemesis.context.state_changes.after(status.broker_id, 0, GroupStateChange.ev)
+            of_group = [event for event in events if event["group"] == group]
+            if of_group:
+                last = of_group[-1]
+                latest = max(latest, (last["coordinator_epoch"], last["generation"], last["to_state"]))
+        return latest[-1]
+
+
+async def _require_effect(held: _Held, planned: PlannedFault) -> None:
+    await held.judged.wait()
+    if not held.effects:
+        await held.task
+        raise ClusterError(f"{planned.fault} {planned.target} had no effect")
+    if held.effects[0].verdict is not FaultVerdict.CONFIRMED:
+        raise ClusterError(f"{planned.fault} {planned.target}: {held.effects[0].detail}")
+
+
+def _is_so(condition: Condition, wanted: frozenset[int], seen: PartitionView | None) -> bool:
+    """Return whether a partition is as a condition says."""
+    if seen is None:
+        return False
+    if condition.leader_epoch is not None:
+        return seen.leader_epoch >= condition.leader_epoch
+    return wanted == ({seen.leader} if condition.leader else set(seen.isr))

@@ -16,10 +16,13 @@ from harness.cluster.external.commands import problem_of
 from harness.contracts.objectives import Objectives
 from harness.contracts.parameters import Strict
 from harness.kafka.security.settings import problem_of as problem_of_settings
+from harness.scenario.conditions import ALLOWED
 from harness.values import PYTHON
 
 SPARED = 10
 """There is a spare for so many faults of a mix, and one at least."""
+INTERCEPTION = "intercept"
+"""The kind of fault by which steps intercept messages."""
 POSTPONED_S = 120.0
 """A fault waits so long for its target to be free, and a drawn one for its role to be had, and is refused then. To heal
 what is in the way takes no longer."""
@@ -126,29 +129,6 @@ class ExternalFault(Strict):
     heal: Annotated[Command, Field(description="Ends it; must succeed when it has already ended")]
 
 
-class Forwarded(Strict):
-    """How clients of the run reach one broker through the relay."""
-
-    listen: Annotated[Address, Field(description="host:port that the relay opens and the broker advertises")]
-    target: Annotated[Address, Field(description="host:port of the broker's own listener")]
-
-
-class ExternalRelay(Strict):
-    """The harness's relay in front of the brokers, while a run goes on."""
-
-    clients: Annotated[
-        dict[int, Forwarded], BeforeValidator(_by_id), Field(min_length=1, description="Of each broker, by its id")
-    ]
-    listens_on: Annotated[
-        str,
-        Field(
-            pattern=r"^[^\s,:]*$",
-            description="Address at which the relay listens, such as 0.0.0.0, where the advertised hosts are not those"
-            " of this machine",
-        ),
-    ] = ""
-
-
 FaultName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")]
 
 
@@ -181,10 +161,6 @@ class ExternalSpec(Strict):
     faults: Annotated[
         dict[FaultName, ExternalFault], Field(description="Faults of your own by name, for the kind custom")
     ] = Field(default_factory=dict)
-    relay: Annotated[
-        ExternalRelay | None,
-        Field(description="Addresses of the harness's relay that brokers advertise, for faults on links to clients"),
-    ] = None
     timeout_s: Annotated[float, Field(gt=0, le=600, description="For each command")] = 60.0
     expire_sessions: Annotated[
         bool, Field(description="Allow the harness to end ZooKeeper sessions and to move the controller")
@@ -396,16 +372,22 @@ RoleName = Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9]{0,15}$")]
 
 
 class StepSpec(Strict):
-    """One step of a scenario that goes step by step: what is done is said by one of its first five keys."""
+    """One step of a scenario that goes step by step: what is done is said by one of its first eight keys."""
 
     inject: Annotated[str | None, Field(description="Kind of fault; in force until it is healed")] = None
     heal: Annotated[str | None, Field(description="Roles on which every fault is healed: A, B")] = None
     write: Annotated[
         int | None, Field(ge=1, le=100_000, description="Records to write; the step ends when all are acknowledged")
     ] = None
-    when: Annotated[
-        str | None, Field(description="Waits until `A leads orders-0`, `ISR of orders-0 is A, B`, or `checkpoint`")
+    when: Annotated[str | None, Field(description=f"Waits until {ALLOWED}")] = None
+    hold: Annotated[
+        RoleName | None,
+        Field(description="Name for messages to the target that are held from now on; as the fault intercept"),
     ] = None
+    lose_answer: Annotated[
+        RoleName | None, Field(description="Name for messages whose answers are lost from now on; the effect is there")
+    ] = None
+    release: Annotated[RoleName | None, Field(description="Name of messages that are let go")] = None
     wait_s: Annotated[float | None, Field(gt=0, le=600, description="Seconds to wait")] = None
     target: Annotated[str, Field(description="Roles that a fault hits: A, B")] = ""
     parameters: Annotated[dict[str, Any], Field(description="Parameters of the fault or of the producer")] = Field(
@@ -414,6 +396,23 @@ class StepSpec(Strict):
     within_s: Annotated[
         float, Field(gt=0, le=600, description="Deadline for write and when; a fault that can heals itself after it")
     ] = 60.0
+
+    @property
+    def messages(self) -> str:
+        """The name of messages that it intercepts; empty for a step that intercepts none."""
+        return self.hold or self.lose_answer or ""
+
+    @property
+    def fault(self) -> str | None:
+        """The kind of fault that it injects, if any."""
+        return INTERCEPTION if self.messages else self.inject
+
+    @property
+    def fault_parameters(self) -> dict[str, Any]:
+        """The parameters of this fault."""
+        if not self.messages:
+            return self.parameters
+        return {"action": "hold" if self.hold else "lose-answer", **self.parameters}
 
 
 class Scenario(Strict):
@@ -467,7 +466,7 @@ class Scenario(Strict):
     def targets(self) -> list[tuple[str, str]]:
         """Name and target of every fault that may happen."""
         specs: list[FaultSpec | MixKind] = [*self.faults, *(self.mix.kinds if self.mix else [])]
-        steps = [(step.inject, step.target) for step in self.steps if step.inject is not None]
+        steps = [(step.fault, step.target) for step in self.steps if step.fault is not None]
         return [*((spec.kind, spec.target) for spec in specs), *steps]
 
     @property
@@ -475,5 +474,5 @@ class Scenario(Strict):
         """Name and parameters of every fault that may happen."""
         specs: list[FaultSpec | MixKind] = [*self.faults, *(self.mix.kinds if self.mix else [])]
         return [(spec.kind, spec.parameters) for spec in specs] + [
-            (step.inject, step.parameters) for step in self.steps if step.inject is not None
+            (step.fault, step.fault_parameters) for step in self.steps if step.fault is not None
         ]

@@ -123,9 +123,9 @@ def make_plan(scenario: Scenario, seed: int) -> Plan:
     drawn_faults, left_out = _mixed_faults(scenario, faults, derived_seed(seed, "mix"))
     faults += drawn_faults
     faults += [
-        _stepped_fault(step, step.inject, derived_seed(seed, "step", i))
+        _stepped_fault(step, step.fault, derived_seed(seed, "step", i))
         for i, step in enumerate(scenario.steps)
-        if step.inject is not None
+        if step.fault is not None
     ]
     in_order = sorted(faults, key=lambda fault: (fault.spare, fault.at_s))  # stable: ties keep the scenario's order
     return Plan(
@@ -154,7 +154,7 @@ def _stepped_fault(step: StepSpec, kind: str, seed: int) -> PlannedFault:
         target=step.target,
         brokers=[],
         resolved="injection",
-        parameters=step.parameters,
+        parameters=step.fault_parameters,
         seed=seed,
     )
 

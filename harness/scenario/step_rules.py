@@ -5,6 +5,7 @@ Each rule is a generator of problems over the well-formed parts of a scenario.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Set
+from contextlib import suppress
 
 from harness.contracts import registry
 from harness.contracts.registry import unknown_message
@@ -24,6 +25,9 @@ ACTIONS = {
     "write": {"parameters", "within_s"},
     "when": {"within_s"},
     "wait_s": set(),
+    "hold": {"target", "parameters", "within_s"},
+    "lose_answer": {"target", "parameters", "within_s"},
+    "release": set(),
 }
 """Of which each step has one, with the other keys that it takes."""
 
@@ -50,6 +54,7 @@ def steps(draft: Draft) -> Iterator[Problem]:
     if draft.steps and (draft.faults or draft.mix):
         yield Problem(("steps",), "give steps, or faults and a mix")
     in_force: list[set[str]] = []
+    caught: set[str] = set()
     for index, step in draft.steps.items():
         at: KeyPath = ("steps", index)
         actions = [name for name in ACTIONS if getattr(step, name) is not None]
@@ -64,6 +69,23 @@ def steps(draft: Draft) -> Iterator[Problem]:
             in_force = [hit for hit in in_force if not hit <= healed]
         if step.inject is not None:
             in_force.append(set(roles_in(step.target)))
+        yield from _messages(at, step, caught)
+
+
+def _messages(at: KeyPath, step: StepSpec, caught: set[str]) -> Iterator[Problem]:
+    """Names of messages are given once, and used while they are intercepted."""
+    used = step.release or ""
+    if step.when is not None:
+        with suppress(ValueError):  # the rule on conditions reports it
+            used = parse_condition(step.when).messages
+    if used and used not in caught:
+        yield Problem((*at, "release" if step.release else "when"), f"no messages {used} are intercepted then")
+    if step.messages in caught:
+        yield Problem((*at, _key(step)), f"messages {step.messages} are intercepted already")
+    if step.messages:
+        caught.add(step.messages)
+    if step.release:
+        caught.discard(step.release)
 
 
 def _without_use(at: KeyPath, step: StepSpec, action: str) -> Iterator[Problem]:
@@ -85,8 +107,8 @@ def _heal(at: KeyPath, healed: Set[str], in_force: Iterable[Set[str]]) -> Iterat
 
 
 def _step(draft: Draft, at: KeyPath, step: StepSpec) -> Iterator[Problem]:
-    if step.inject is not None:
-        yield from _inject(draft, at, step.inject, step)
+    if step.fault is not None:
+        yield from _inject(draft, at, step.fault, step)
     if step.heal is not None:
         yield from _known((*at, "heal"), roles_in(step.heal), draft.roles)
     if step.write is not None:
@@ -105,15 +127,19 @@ def _inject(draft: Draft, at: KeyPath, kind: str, step: StepSpec) -> Iterator[Pr
     try:
         plugin = registry.fault(kind)
     except PluginError as error:
-        yield Problem((*at, "inject"), str(error))
+        yield Problem((*at, _key(step)), str(error))
         return
-    yield from parameter_problems(plugin.Parameters, step.parameters, at)
-    yield from capabilities(draft, (*at, "inject"), plugin)
-    yield from witnesses(draft, (*at, "inject"), plugin)
+    yield from parameter_problems(plugin.Parameters, step.fault_parameters, at)
+    yield from capabilities(draft, (*at, _key(step)), plugin)
+    yield from witnesses(draft, (*at, _key(step)), plugin)
     yield from of_metadata(draft, at, plugin, step.parameters)
     yield from releases(draft, at, plugin, step.parameters)
     if Role.IDS not in plugin.accepts:
-        yield Problem((*at, "inject"), f"{kind} takes {', '.join(plugin.accepts)}, and roles are brokers")
+        yield Problem((*at, _key(step)), f"{kind} takes {', '.join(plugin.accepts)}, and roles are brokers")
+
+
+def _key(step: StepSpec) -> str:
+    return "inject" if step.inject is not None else "hold" if step.hold is not None else "lose_answer"
 
 
 def _when(draft: Draft, at: KeyPath, text: str) -> Iterator[Problem]:

@@ -77,6 +77,11 @@ def test_a_writer_sends_what_its_step_says_and_all_is_acknowledged_before_the_ne
             id="a condition does not come true",
         ),
         pytest.param(
+            [{"hold": "M", "target": "A", "parameters": {"apis": ["EndTxn"]}, "within_s": 3}, {"release": "M"}],
+            "step 2 of 3 could not be taken: no message M was caught",
+            id="nothing to release",
+        ),
+        pytest.param(
             [{"inject": "kill", "target": "A"}, {"inject": "kill", "target": "A"}],
             "step 2 of 3 could not be taken: kill A: broker",
             id="a fault without targets",
@@ -96,6 +101,43 @@ def test_a_step_that_cannot_be_taken_is_the_last(steps: list[dict[str, object]],
     assert sorted(healed) == sorted({entry.injection for entry in history.journal})
 
 
+def test_messages_are_held_until_a_step_releases_them() -> None:
+    history = stepped(
+        {"hold": "M", "target": "B", "parameters": {"apis": ["LeaderAndIsr"], "topic": "orders", "sides": ["peers"],
+                                                    "direction": "outbound", "count": 2}},
+        {"inject": "kill", "target": "A", "parameters": {"end_session": True}},
+        {"when": "M is on its way"},
+        {"when": "leader epoch of orders-0 is 1"},
+        {"release": "M"},
+        {"when": "C logs become_leader of orders-0"},
+        {"write": 5},
+    )  # fmt: skip
+    assert history.remarks == []
+    (held,) = [entry for entry in history.journal if (entry.fault, entry.step) == ("intercept", "confirmed")]
+    (message,) = held.state["messages"]
+    assert (message["api"], message["let_go_s"], message["answered_s"]) == ("LeaderAndIsr", None, None)
+    (let_go,) = [entry for entry in history.journal if (entry.fault, entry.step) == ("intercept", "healed")]
+    assert "let go at" in let_go.detail
+    assert "answered at" in let_go.detail
+
+
+def test_an_answer_is_lost_and_its_effect_is_there() -> None:
+    history = stepped(
+        {"lose_answer": "M", "target": "A", "parameters": {"apis": ["Produce"], "sides": ["clients"]}},
+        {"write": 5, "parameters": {"request_timeout_ms": 1000}, "within_s": 30},
+    )
+    assert history.remarks == []
+    (lost,) = [entry for entry in history.journal if (entry.fault, entry.step) == ("intercept", "confirmed")]
+    assert "lose-answer of Produce" in lost.detail
+    assert "answered at" in lost.detail
+
+
+def test_a_group_is_awaited() -> None:
+    loads = [{"kind": "produce-consume", "parameters": {"producers": 1}}, {"kind": "consume-group"}]
+    history = stepped({"when": "group group-1 is Stable", "within_s": 60}, workloads=loads)
+    assert history.remarks == []
+
+
 def test_replicas_are_where_the_roles_are() -> None:
     history = stepped(
         {"inject": "kill", "target": "A", "parameters": {"end_session": True}}, {"when": "C leads orders-0"}
@@ -104,7 +146,7 @@ def test_replicas_are_where_the_roles_are() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["kafka-13141", "kafka-14190", "kafka-6082", "kafka-7128", "kip-101", "kip-279", "kip-380"]
+    "name", ["kafka-13141", "kafka-14190", "kafka-17754", "kafka-6082", "kafka-7128", "kip-101", "kip-279", "kip-380"]
 )
 def test_the_steps_of_a_published_bug_are_taken_to_their_end(name: str) -> None:
     history = simulate(load_scenario(name, [set_option("driver=simulated")]), SEED)

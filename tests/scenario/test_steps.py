@@ -45,9 +45,9 @@ def scenario() -> Scenario:
         pytest.param("[A, C, B]", "[A, C]", "s.yaml:5: topics.0.replicas: names 2, and replication_factor is 3",
                      id="too few replicas"),
         pytest.param("{wait_s: 3}", "{wait_s: 3, heal: A}", "s.yaml:12: steps.3: give one of inject, heal, write, when,"
-                     " wait_s, not heal and wait_s", id="two things at once"),
+                     " wait_s, hold, lose_answer, release, not heal and wait_s", id="two things at once"),
         pytest.param("{wait_s: 3}", "{within_s: 3}", "s.yaml:12: steps.3: give one of inject, heal, write, when, wait_s"
-                     ", not none", id="nothing to do"),
+                     ", hold, lose_answer, release, not none", id="nothing to do"),
         pytest.param("{wait_s: 3}", "{wait: 3}", "s.yaml:12: steps.3.wait: unknown key", id="unknown key"),
         pytest.param("inject: kill", "inject: kil", "s.yaml:10: steps.1.inject: unknown fault 'kil'",
                      id="unknown fault"),
@@ -77,6 +77,17 @@ def scenario() -> Scenario:
         pytest.param("{wait_s: 3}", "3", "s.yaml:12: steps.3: must be a valid dictionary, not 3", id="no step at all"),
         pytest.param("{B: controller,", "{b: controller,", "s.yaml:3: roles.b: must match the pattern '^[A-Z]",
                      id="a role in small letters"),
+        pytest.param("{wait_s: 3}", "{release: M}", "s.yaml:12: steps.3.release: no messages M are intercepted then",
+                     id="messages that nothing holds"),
+        pytest.param("{wait_s: 3}", "{when: 2 of M are held}", "s.yaml:12: steps.3.when: no messages M are",
+                     id="a condition on messages that nothing holds"),
+        pytest.param("{wait_s: 3}", "{hold: M, target: A, parameters: {apis: [EndTxm]}}", "s.yaml:12: steps.3."
+                     "parameters: no api: 'EndTxm'", id="an unknown API"),
+        pytest.param("{wait_s: 3}", "{when: A logs nothing}", "s.yaml:12: steps.3.when: not an event of the state-"
+                     "change log: 'nothing'", id="an unknown event"),
+        pytest.param(LAST_STEPS, "intercept, target: A, parameters: {apis: [Fetch], action: lose}}\ncluster: {"
+                     "properties: {security.inter.broker.protocol: SSL}}", "s.yaml:10: steps.1.inject: intercept reads "
+                     "messages, and security.inter.broker.protocol encrypts them", id="messages over TLS"),
         pytest.param("steps:", "faults: [{kind: kill, at_s: 1}]\nsteps:", "s.yaml:9: steps: give steps, or faults and a"
                      " mix", id="a schedule beside"),
     ],
@@ -108,8 +119,16 @@ def test_what_is_malformed_makes_no_other_name_unknown(old: str, new: str) -> No
         pytest.param("A leads my.orders-2-1", Condition(topic="my.orders-2", partition=1, leader="A"), id="a leader"),
         pytest.param("ISR of orders-0 is A,  B", Condition(topic="orders", partition=0, isr=("A", "B")), id="an ISR"),
         pytest.param(" checkpoint ", Condition(), id="a checkpoint"),
+        pytest.param("leader epoch of orders-0 is 3", Condition(topic="orders", partition=0, leader_epoch=3),
+                     id="a leader epoch"),
+        pytest.param("group group-1 is Stable", Condition(group="group-1", state="Stable"), id="a group"),
+        pytest.param("A logs become_leader of orders-0", Condition(broker="A", event="become_leader", topic="orders",
+                     partition=0), id="an event of a partition"),
+        pytest.param("A logs zk_session", Condition(broker="A", event="zk_session"), id="an event"),
+        pytest.param("M is on its way", Condition(messages="M", count=1), id="a message"),
+        pytest.param("2 of M are held", Condition(messages="M", count=2), id="several messages"),
     ],
-)
+)  # fmt: skip
 def test_conditions_are_a_few_words(text: str, condition: Condition) -> None:
     assert parse_condition(text) == condition
 
