@@ -64,7 +64,7 @@ MARKER = element(WriteTxnMarkersRequest, "markers", producer_id=1, producer_epoc
 ID = frozenset({"id-1"})
 GROUP = frozenset({"group-1"})
 EPOCH = frozenset({8})
-TXN = {"transactional_id": "id-1", "producer_id": 1, "producer_epoch": 8}
+TXN: dict[str, Any] = {"transactional_id": "id-1", "producer_id": 1, "producer_epoch": 8}
 
 
 @pytest.mark.parametrize(

@@ -40,9 +40,9 @@ ON_EXTERNAL = {kind: f"by your command `{'` and `'.join(names)}`" for kind, name
 ON_EXTERNAL |= dict.fromkeys(BY_ZOOKEEPER, "with `expire_sessions: true`") | {CUSTOM: "by three commands of your own"}
 _RELAY = """\
 If a scenario has one of {kinds}, a relay carries all traffic between brokers, their clients and ZooKeeper or
-controllers; otherwise there is none ([decision 0090](../decisions/0090-messages-are-intercepted-by-one-rule.md)). Data that waits at
-a cut link arrives when the link is healed, as TCP retransmits it. A connection over a cut link is accepted and then
-waits; in virtual time it is not accepted. Data sent over a slow link before a cut still arrives."""
+controllers; otherwise there is none ([decision 0091](../decisions/0091-messages-are-intercepted-by-one-rule.md)). Data
+that waits at a cut link arrives when the link is healed, as TCP retransmits it. A connection over a cut link is
+accepted and then waits; in virtual time it is not accepted. Data sent over a slow link before a cut still arrives."""
 
 
 def text() -> str:

@@ -8,6 +8,7 @@ Confirmed by: the receiver's answer, which comes only after a held request was l
 """
 
 import asyncio
+from contextlib import suppress
 from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BaseModel, BeforeValidator, Field, model_validator
@@ -28,7 +29,9 @@ from harness.contracts.links import Sides, Way
 from harness.contracts.messages import HOLDERS, caught_by
 from harness.contracts.parameters import Strict
 from harness.contracts.targets import Target
+from harness.errors import DeadlineError
 from harness.kafka.requests import CAN_FAIL, ERRORS, KEYS, READ
+from harness.system.waiting import until
 
 LOOK_EVERY_S = 0.05
 SILENT_S = 0.3
@@ -171,9 +174,13 @@ class Intercept(BrokerFault):
         assert isinstance(context.driver, CanIntercept)
         for holder in injection.state[HOLDERS].values():
             await context.driver.let_go(holder)
-        end_s = _now_s() + LATE_ANSWER_S
-        while any(map(_may_be_answered, await caught_by(context.driver, injection))) and _now_s() < end_s:
-            await asyncio.sleep(LOOK_EVERY_S)
+        with suppress(DeadlineError):
+            await until(
+                lambda: caught_by(context.driver, injection),
+                lambda seen: not any(map(_may_be_answered, seen)),
+                what="the answers to what was let go",
+                timeout_s=LATE_ANSWER_S,
+            )
         return _listed(await caught_by(context.driver, injection))
 
 
