@@ -16,7 +16,6 @@ from chaos_airflow.tasks.run import run_phases
     max_active_runs=1,
     is_paused_upon_creation=False,
     tags=["chaos"],
-    params=ready_form(),
     doc_md="""
 ### One experiment
 
@@ -24,18 +23,22 @@ from chaos_airflow.tasks.run import run_phases
 as the scenario says. A new cluster is started, put under load, broken as planned, stopped and removed, and only then
 judged. Nothing of it is left afterwards, whether it held or not.
 
-- **Another fault**: open the section *Fault*, choose a kind, set when it starts, how long it lasts and what it hits. It
-  takes the place of the scenario's faults. What only one kind takes is in the section of its name.
+- **Another fault**: choose `fault.kind`, set when it starts (`fault.at_s`), how long it lasts and what it hits. It
+  takes the place of the scenario's faults. Parameters of one kind are in the section with its name, as *Fault: kill*.
+- **More than one fault**: `faults` is a list, each fault as in a scenario's file.
+- **Everything else**: sections follow for the rest of the scenario, faults, cluster, first topic and loads. A
+  description ends with the field's limits. A value out of range ends in `start`; its log names field and limit.
 - **The same run again**: give the seed that the report names. The seed decides every instant and target.
-- **Can it find anything?** Choose one of the `planted_bugs`: the brokers then really have it, and the run must fail.
+- **Can it find anything?** Choose one of the `planted_bugs`: the brokers then really have it, and the run is green only
+  if it is found.
 
 | task | what it does |
 |---|---|
-| `start` | checks the scenario, then starts ZooKeeper and the brokers; a mistake in the form ends here |
+| `start` | checks the scenario, then starts ZooKeeper and the brokers; a wrong field ends here and no task follows |
 | `drive` | load, faults and heals, each fault confirmed from outside the injector |
 | `collect_and_stop` | brings all evidence into the run folder and stops everything, even if an earlier task failed |
 | `judge`, `expectations` | PySpark and Great Expectations look for broken promises in the evidence |
-| `report` | writes the page; fails when a promise was broken, or when the run proved nothing |
+| `report` | writes the page; fails when the run did not end as expected |
 
 Three verdicts answer three questions: did each **fault** really happen, did the **system** keep its promises, and is
 the **environment** clean again. They, the report and the Data Docs are on the page *Chaos runs*, and behind the link
@@ -50,6 +53,7 @@ def chaos_experiment() -> None:
 
 
 experiment = chaos_experiment()
+experiment.params.update(ready_form())  # afterwards: each task would have a copy of what the DAG has when it is made
 
 if __name__ == "__main__":
     experiment.test()

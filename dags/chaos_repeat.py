@@ -5,7 +5,7 @@ from typing import Any
 
 from airflow.sdk import Param, dag
 
-from chaos_airflow.tasks.form import request_of_form, scenario_name
+from chaos_airflow.tasks.form import in_range, request_of_form, scenario_name
 from chaos_airflow.tasks.form_cache import ready_form
 from chaos_airflow.tasks.mapped_runs import several_runs
 from chaos_airflow.tasks.request import RunRequest
@@ -22,17 +22,13 @@ MOST = 200
     max_active_runs=1,
     is_paused_upon_creation=False,
     tags=["chaos"],
-    params={
-        "times": Param(5, type="integer", minimum=1, maximum=MOST, description_md=f"How many runs *(at most {MOST})*"),
-        **ready_form(),
-    },
     doc_md="""
 ### One scenario, many seeds
 
-Every instant and target of a run is drawn from its seed, so another seed is another schedule of the same faults. The
-first run has the seed of the form, or a new one, and each next run the next number. What proved nothing is tried once
-more with its seed. `summary` says how each ended, and `verdict` fails if one did not hold, or, where bugs are planted,
-if one held.
+The form is that of `chaos_experiment`, and `times`: how many runs. Every instant and target of a run is drawn from its
+seed, so another seed is another schedule of the same faults. The first run has the seed of the form, or a new one, and
+each next run the next number. What proved nothing is tried once more with its seed. `summary` says how each ended, and
+`verdict` fails if one did not hold, or, where bugs are planted, if one held.
 
 The same schedules a hundred times as quick, in virtual time: `chaos_simulate`.
 """,
@@ -47,11 +43,13 @@ def requests_of_repetition(params: Mapping[str, Any]) -> list[RunRequest]:
     from chaos_airflow.tasks.suite import repetitions
 
     form = dict(params)
-    times = form.pop("times")
+    times = in_range("times", form.pop("times"), 1, MOST)
     return repetitions(request_of_form(form), times)
 
 
 repeat = chaos_repeat()
+repeat.params["times"] = Param(5, type="integer", description_md=f"How many runs *(at most {MOST})*")
+repeat.params.update(ready_form())  # afterwards: each task would have a copy of what the DAG has when it is made
 
 if __name__ == "__main__":
     repeat.test()

@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,21 +17,24 @@ if TYPE_CHECKING:
 app = typer.Typer(name="images", help="Build, list and remove the images of the docker driver.", no_args_is_help=True)
 
 MEGABYTE = 1_000_000
+SHOWN_EVERY_S = 10.0
 REQUEST_TIMEOUT_S = 300.0
 """Removing a big image from a busy disk takes a while."""
 
 
 class TerminalBuild:
-    """Shows a build: a line for each finished step, and on a terminal a live one for the current step."""
+    """Shows a build: a line for each finished step, and the current one: live on a terminal, at times elsewhere."""
 
     def __init__(self, console: "Console") -> None:
         self._console = console
         self._live: Status | None = None
         self._step = ""
+        self._began_s = self._shown_s = 0.0
 
     def started(self, step: str, doing: str) -> None:
         """Show the started step."""
         self._step = f"{step}: {doing}"
+        self._began_s = self._shown_s = time.monotonic()
         if self._console.is_terminal:
             self._live = self._console.status(self._text(self._step))
             self._live.start()
@@ -38,9 +42,14 @@ class TerminalBuild:
             self._print(self._step)
 
     def line(self, text: str) -> None:
-        """Show the newest line of output, if the next can replace it."""
+        """Show the newest line of output and the step's age; where no line can replace it, now and then."""
+        now_s = time.monotonic()
+        age = f"{now_s - self._began_s:.0f} s"
         if self._live is not None:
-            self._live.update(self._text(f"{self._step}  {text}"))
+            self._live.update(self._text(f"{self._step}  {age}  {text}"))
+        elif now_s - self._shown_s >= SHOWN_EVERY_S:
+            self._shown_s = now_s
+            self._print(f"{self._step.partition(':')[0]}: {age}: {text}")
 
     def finished(self, step: str, came_to: str) -> None:
         """Show how a step ended."""

@@ -1,4 +1,4 @@
-"""`chaos reap`: removes leftovers, and prints them as a table."""
+"""`chaos reap`: removes leftovers, and prints the fate of each."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -58,19 +58,10 @@ def reap(
 
 
 def show(console: "Console", reaped: "ReapResult") -> None:
-    """Print the fate of each leftover, and what could not be checked."""
-    from rich.markup import escape
-
-    from harness.cli.terminal import new_table
-
-    if reaped.items:
-        table = new_table("", "", "kind", "name", "run", "why")
-        for item in reaped.items:
-            fate = f"[{STYLES[item.fate]}]{item.fate}[/]"
-            belongs = "" if item.run == item.name else item.run
-            table.add_row(fate, item.kind, escape(item.name), escape(belongs), escape(item.detail))
-        console.print(table)
-    else:
+    """Print the fate of each leftover, and what could not be checked; one line each, so that no name is broken."""
+    for item in reaped.items:
+        console.print(str(item), style=STYLES[item.fate], markup=False, highlight=False, soft_wrap=True)
+    if not reaped.items:
         console.print("nothing is left of any run")
     for remark in reaped.remarks:
-        console.print(remark, style="yellow", markup=False, highlight=False)
+        console.print(remark, style="yellow", markup=False, highlight=False, soft_wrap=True)

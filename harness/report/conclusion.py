@@ -1,5 +1,6 @@
 """What a run came to, small enough for Airflow's XCom and for a line of a suite."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypedDict
 
 from harness.verdict import (
@@ -43,6 +44,11 @@ class SuiteEntry(Conclusion):
 
     expect: str
     tries: int
+
+
+def expected(planted_bugs: Sequence[str]) -> str:
+    """Return the outcome that a run must have where no suite states another: a planted bug must be found."""
+    return VIOLATED if planted_bugs else HELD
 
 
 def concluded(folder: "RunFolder") -> Conclusion:

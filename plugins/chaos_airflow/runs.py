@@ -17,7 +17,6 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from chaos_airflow import settings
 from harness.store.folder import LIBRARY, RunFolder
-from harness.verdict import HELD
 
 if TYPE_CHECKING:
     from airflow.sdk import Context, ObjectStoragePath
@@ -65,8 +64,8 @@ class Origin(BaseModel):
     task_id: str
     map_index: int = Field(default=UNMAPPED, ge=UNMAPPED)
     """-1 for a task that is not mapped."""
-    expect: str = HELD
-    """The expected outcome: held, or violated if a planted bug must be found."""
+    expect: str | None = None
+    """The expected outcome, where a suite states one."""
     repeats: tuple[str, int] | None = None
     """Task and map index of the inconclusive run of which this is the second try."""
 

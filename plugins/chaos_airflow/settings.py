@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from airflow.sdk import ObjectStoragePath
 
 SECTION = "kafka_chaos"
+YAML = (".yaml", ".yml")
 BESIDE_PLUGINS = Path(__file__).resolve().parents[2] / "runs"
 
 
@@ -68,8 +69,10 @@ def own_file(path: str) -> str:
     """Return a file that a user wants to run from Airflow, if it lies in a folder that is configured for it.
 
     Raises:
-        ScenarioError: it lies elsewhere; nothing of it is read.
+        ScenarioError: it lies elsewhere, or is no YAML file by its name; nothing of it is read, as errors quote a file.
     """
+    if Path(path).suffix not in YAML:
+        raise ScenarioError(f"{path}: the name of a scenario's file ends with {' or '.join(YAML)}")
     configured = conf.get(SECTION, "scenarios", fallback="")
     folders = [Path(folder).expanduser() for folder in configured.split(os.pathsep) if folder] or [
         BESIDE_PLUGINS.parent

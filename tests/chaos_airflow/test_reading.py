@@ -12,11 +12,14 @@ from airflow.sdk import ObjectStoragePath
 from chaos_airflow.runs import RunName
 from chaos_airflow.views.listing import PAGE, Filters, made_by, page_of
 from chaos_airflow.views.reading import NotThere, Runs, State
+from harness.progress import Silent
 from harness.report.conclusion import concluded
+from harness.report.trend.summary import summaries
 from harness.store.result import Remark, RunResult
 from harness.system.pids import identify
+from harness.verdict import SystemVerdict
 from tests.chaos_airflow.run_folders import FINISHED, NIGHTLY, begun, made, phase
-from tests.verdicts import FAIL, MISMATCH, UNKNOWN
+from tests.verdicts import FAIL, MISMATCH, PASS, UNKNOWN
 
 RUN = "smoke-20261120T020000-00000007"
 LONG_AGO = datetime.now(UTC) - timedelta(hours=4)
@@ -215,3 +218,21 @@ def test_names_of_the_same_second_have_an_order(tmp_path: Path) -> None:
         begun(tmp_path, name)
     assert [name.text for name in runs_at(tmp_path).names()] == sorted(names, reverse=True)
     assert all(isinstance(name, RunName) for name in runs_at(tmp_path).names())
+
+
+@pytest.mark.parametrize(
+    ("origin", "planted", "system", "expected"),
+    [
+        pytest.param(NIGHTLY, ["no-fence"], FAIL, True, id="a planted bug was found by a task"),
+        pytest.param(None, ["no-fence"], FAIL, True, id="a planted bug was found by the command line"),
+        pytest.param(NIGHTLY, ["no-fence"], PASS, False, id="a planted bug was not found"),
+        pytest.param(NIGHTLY | {"expect": "held"}, ["no-fence"], FAIL, False, id="a suite states another outcome"),
+        pytest.param(None, [], FAIL, False, id="a promise was broken"),
+    ],
+)
+def test_a_planted_bug_that_is_found_is_as_expected_everywhere(
+    tmp_path: Path, origin: dict[str, Any] | None, planted: list[str], system: SystemVerdict, *, expected: bool
+) -> None:
+    made(tmp_path, RUN, origin=origin, planted_bugs=planted, system=system)
+    assert runs_at(tmp_path).overview(RUN).as_expected is expected
+    assert [run.as_expected for run in summaries(tmp_path, Silent()).rows()] == [expected]

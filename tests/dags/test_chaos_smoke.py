@@ -87,12 +87,12 @@ def test_parsing_imports_nothing_heavy(parsed: dict[str, Any]) -> None:
     assert HEAVY & set(parsed["modules"]) == set()
 
 
-def test_the_teardown_follows_the_drive_and_judging_follows_both(parsed: dict[str, Any]) -> None:
+def test_the_teardown_follows_the_drive_and_judging_follows_it(parsed: dict[str, Any]) -> None:
     assert parsed["tasks"] == {
         "start": [],
         "drive": ["start"],
         "collect_and_stop": ["drive", "start"],
-        "judge": ["collect_and_stop", "drive"],
+        "judge": ["collect_and_stop"],
         "expectations": ["judge"],
         "report": ["collect_and_stop", "expectations", "judge"],
     }

@@ -117,15 +117,16 @@ def test_every_kind_of_input_arrives_as_the_model_wants_it(person: Person, airfl
 
 @pytest.mark.airflow
 @pytest.mark.by_turns(1)
-def test_a_value_out_of_bounds_is_refused_in_the_form(person: Person, airflow_server: Airflow) -> None:
-    path = f"/api/v2/dags/{DAG}/dagRuns"
-    before = airflow_server.api.get(path).json()["total_entries"]
+def test_a_value_out_of_bounds_ends_in_start_with_its_field_and_limit(person: Person, airflow_server: Airflow) -> None:
     open_form(person)
     person.type_into("duration_s", "0")
     person.find("[data-testid=trigger-dag-submit]").click()
-    person.named("Failed to Trigger Dag")
+    person.wait(lambda driver: "/runs/" in driver.current_url, "the page of the new run")
+    run_id = person.driver.current_url.rpartition("/runs/")[2]
+    assert airflow_server.end_of(DAG, run_id, timeout_s=RUN_TIMEOUT_S) == "failed"
+    person.goto(f"/dags/{DAG}/runs/{run_id}/tasks/start")
+    person.wait(lambda _: "duration_s: must be greater than 0, not 0" in person.find("body").text, "the reason")
     person.shot("refused")
-    assert airflow_server.api.get(path).json()["total_entries"] == before
 
 
 @pytest.mark.airflow

@@ -13,6 +13,23 @@ ALONE = 2.0
 """How far the line of a single value extends to each side, in a picture 100 wide."""
 
 
+SYMBOLS = {"bad": "✗", "open": "?", "good": "✓"}
+"""By class, the gravest first; they do not depend on colour."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alike:
+    """The runs of a cell that ended alike."""
+
+    mood: str
+    """The class: good, bad or open."""
+    text: str
+    """A symbol, with the number of these runs if the cell has several."""
+    in_words: str
+    first: RunSummary
+    """The run to open."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
     """The runs of one night that belong to a row, in their order."""
@@ -20,34 +37,20 @@ class Cell:
     runs: list[RunSummary]
 
     @property
-    def mood(self) -> str:
-        """The class: good, bad or open; empty where there is no run."""
-        if not self.runs:
-            return ""
-        moods = {_mood(run) for run in self.runs}
-        return next(mood for mood in ("bad", "open", "good") if mood in moods)
-
-    @property
-    def text(self) -> str:
-        """A symbol, which does not depend on colour, with the number of runs if there are several."""
-        symbol = {"bad": "✗", "open": "?", "good": "✓", "": ""}[self.mood]
-        alike = sum(_mood(run) == self.mood for run in self.runs)
-        if len(self.runs) <= 1:
-            return symbol
-        return f"{symbol}{alike}" if alike == len(self.runs) else f"{symbol}{alike}/{len(self.runs)}"
-
-    @property
-    def in_words(self) -> str:
-        """As text."""
-        counts: dict[str, int] = defaultdict(int)
+    def parts(self) -> list[Alike]:
+        """The runs by how they ended, the gravest first."""
+        alike: dict[tuple[str, str], list[RunSummary]] = defaultdict(list)
         for run in self.runs:
-            counts[run.outcome if run.as_expected else f"{run.outcome}, not as expected"] += 1
-        return "; ".join(f"{count} {what}" for what, count in sorted(counts.items()))
-
-    @property
-    def first(self) -> RunSummary:
-        """The run to open: the first of those that matter most."""
-        return next(run for run in self.runs if _mood(run) == self.mood)
+            alike[_mood(run), run.outcome if run.as_expected else f"{run.outcome}, not as expected"].append(run)
+        return [
+            Alike(
+                mood=mood,
+                text=SYMBOLS[mood] + (str(len(alike[mood, ended])) if len(self.runs) > 1 else ""),
+                in_words=f"{len(alike[mood, ended])} {ended}",
+                first=alike[mood, ended][0],
+            )
+            for mood, ended in sorted(alike, key=lambda key: ([*SYMBOLS].index(key[0]), key[1]))
+        ]
 
 
 def _mood(run: RunSummary) -> str:

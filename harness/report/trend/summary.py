@@ -24,12 +24,13 @@ import pyarrow.parquet as pq
 from harness.contracts.targets import parse_target
 from harness.errors import EvidenceError, HarnessError
 from harness.progress import Listener
+from harness.report.conclusion import expected
 from harness.report.evidence import RunEvidence
 from harness.scenario.plan import load_plan
 from harness.store.coverage import Counts, Coverage, Injected
 from harness.store.folder import RunFolder
 from harness.store.result import RunResult
-from harness.verdict import HELD, VIOLATED, FaultVerdict
+from harness.verdict import FaultVerdict
 
 Part = TypeVar("Part")
 
@@ -274,7 +275,7 @@ def _summary(folder: RunFolder, stamp: int) -> RunSummary:
         scenario=result.scenario,
         dag=origin.get("dag_id", ""),
         outcome=outcome,
-        as_expected=outcome == origin.get("expect", VIOLATED if result.planted_bugs else HELD),
+        as_expected=outcome == (origin.get("expect") or expected(result.planted_bugs)),
         duration_s=result.duration_s,
         expected_losses=sum(check.expected for check in result.checks if check.check in OF_LOSSES),
         faults=[

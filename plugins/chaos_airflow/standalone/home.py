@@ -4,15 +4,16 @@ import contextlib
 import fcntl
 import json
 import os
+import re
 import secrets
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from harness.errors import HarnessError
+from harness.errors import HarnessError, ScenarioError
 
 ROOT = Path(__file__).resolve().parents[3]
 HOST = "127.0.0.1"
@@ -24,8 +25,13 @@ MIGRATE_TIMEOUT_S = 300.0
 WRITE_TURN_S = 25
 """How long a process waits to write to the database: SQLite has one writer, and its own 5 s fail on a busy machine."""
 LOG_TAIL_LINES = 15
+NAME = re.compile(r"[\w.@-]+")
 OWNER_ONLY = 0o700
 SECRET = 0o600
+
+
+USERS = "CHAOS_AIRFLOW_USERS"
+ROLES = ("viewer", "user", "op", "admin")
 
 
 class AirflowError(HarnessError):
@@ -54,6 +60,21 @@ class Settings:
     def passwords_file(self) -> Path:
         """Passwords by user name, readable by the owner alone."""
         return self.home / "passwords.json"
+
+
+def users_of(texts: Sequence[str]) -> dict[str, str]:
+    """Return the role of each user: of `admin`, and of those that are given as NAME:ROLE.
+
+    Raises:
+        ScenarioError: one is not written like that, or has a role that is not there.
+    """
+    users = {"admin": "admin"}
+    for text in texts:
+        name, _, role = text.partition(":")
+        if not NAME.fullmatch(name) or role not in ROLES:
+            raise ScenarioError(f"{text}: a user is written NAME:ROLE, with a role of {', '.join(ROLES)}")
+        users[name] = role
+    return users
 
 
 @contextlib.contextmanager
@@ -116,6 +137,7 @@ def environment_of(settings: Settings, port: int) -> dict[str, str]:
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS": ",".join(f"{u}:{role}" for u, role in settings.users.items()),
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(settings.passwords_file),
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{base_url}/execution/",
+        "AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "300",  # a DAG file that changes is read at once
         "AIRFLOW__WORKERS__EXECUTION_API_RETRIES": "12",  # the first tasks may be due before the API server answers
         "AIRFLOW__WORKERS__EXECUTION_API_RETRY_WAIT_MAX": "10",
         "AIRFLOW__API__HOST": HOST,

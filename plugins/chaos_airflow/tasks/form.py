@@ -2,6 +2,10 @@
 
 A field has the name of the value in `chaos run --set`; an empty one means: as the scenario says. The parameters of
 faults and workloads begin with the plugin's name: `fault.at_s`, `kill.confirm_timeout_s`, `produce-consume.keys`.
+
+A field's schema selects its input element and offers its choices. Bounds are in the description only: Airflow's form
+answers a value that a schema refuses with "Bad Request" and no reason, so the task `start` refuses it, with the field
+and its limit.
 """
 
 import json
@@ -28,8 +32,9 @@ log = logging.getLogger(__name__)
 DEFAULT_SCENARIO = "smoke"
 LARGEST_SEED = 2**53 - 1
 """Larger numbers are not exact in a browser."""
-YAML_FILE = r"\.ya?ml$"
-"""No other file of that machine is read: an error in a scenario quotes the file."""
+DRAFT = "http://json-schema.org/draft-07/schema#"
+"""Airflow checks each field's schema when it serialises a DAG; of the drafts, this one takes a quarter of the time."""
+MORE_FAULTS = "faults"
 PROPOSED = {"fault.at_s": 2.0}
 """Values that the form is filled in with: a fault must have an instant. They count only if a fault is chosen."""
 GROUPS = {
@@ -50,6 +55,7 @@ FIRST = (
     "fault.at_s",
     "fault.duration_s",
     "fault.target",
+    MORE_FAULTS,
 )
 """What people change. It is before all sections, which are folded."""
 MORE = "More of the scenario"
@@ -76,8 +82,6 @@ _BOUNDS = {
     "maxLength": "length at most",
     "pattern": "matching",
 }
-_COPIED = (*_BOUNDS, "minItems", "maxItems", "additionalProperties")
-"""What a field's JSON schema says that a `Param` says in the same words."""
 _TYPES = {str: "string", int: "integer", float: "number", bool: "boolean"}
 _TRUTHS = {"true": True, "false": False}
 """A switch could not be left as the scenario says, so a choice of these stands for it."""
@@ -89,7 +93,7 @@ Schema = Mapping[str, Any]
 
 def form() -> dict[str, Param]:
     """Return the parameters of the DAG by name, in the order of the form: what people change comes first."""
-    params = what_is_run() | fields_of(Scenario)
+    params = what_is_run() | fields_of(Scenario) | more_faults()
     broken: dict[str, str] = {}
     for kind, title in ((Kind.FAULT, "Fault"), (Kind.WORKLOAD, "Load")):
         for name in registry.names(kind):
@@ -101,6 +105,7 @@ def form() -> dict[str, Param]:
             params.update(fields_of(plugin.Parameters, prefix=f"{name}.", section=f"{title}: {name}"))
     _leave_out(broken, params["fault.kind"])
     for name, param in params.items():
+        param.schema["$schema"] = DRAFT
         if name in FIRST:
             param.schema.pop("section", None)
             param.schema.pop("title", None)
@@ -133,16 +138,26 @@ def what_is_run() -> dict[str, Param]:
         "scenario_file": Param(
             None,
             type=["null", "string"],
-            pattern=YAML_FILE,
             description_md="A scenario of your own instead: the path of its YAML file on the machine that runs it",
         ),
         "seed": Param(
             None,
             type=["null", "integer"],
-            minimum=0,
-            maximum=LARGEST_SEED,
             description_md="Decides all draws; empty: a new one *(at least 0)*",
         ),
+    }
+
+
+def more_faults() -> dict[str, Param]:
+    """Return the field for faults beside the one that has fields of its own."""
+    example = '[{"kind": "pause", "at_s": 5, "duration_s": 2, "target": "controller"}]'
+    return {
+        MORE_FAULTS: Param(
+            None,
+            type=["null", "array"],
+            items={"type": "object"},
+            description_md=f"More faults, each as in a scenario's file: `{example}`",
+        )
     }
 
 
@@ -204,25 +219,20 @@ def _param(schema: Schema, name: str, section: str) -> Param:
 
 
 def _validation(schema: Schema, choices: list[str]) -> dict[str, Any]:
-    """Return what refuses the values that the model refuses, in the words that also choose the input element."""
-    copied = {word: schema[word] for word in _COPIED if word in schema}
+    """Return what selects the input element and offers the choices; the model refuses all other values later."""
     types = _types_of(schema)
     items: Schema = schema.get("items", {})
     match types:
         case ["boolean"]:
             return {"type": ["null", "string"], "enum": [*_TRUTHS, None]}
         case ["array"] if options := choices or items.get("enum", []):
-            return copied | {
-                "type": ["null", "array"],
-                "items": {"type": "string", "enum": options},
-                "examples": options,
-            }
+            return {"type": ["null", "array"], "items": {"type": "string", "enum": options}, "examples": options}
+        case ["array"]:
+            return {"type": ["null", "array"], "items": {"type": items.get("type", "object")}}
         case _ if choices or "enum" in schema:
-            return copied | {"type": ["null", *types], "enum": [*(choices or schema["enum"]), None]}
-        case _ if "anyOf" in schema:
-            return copied | {"type": ["null", *types], "anyOf": [*schema["anyOf"], {"type": "null"}]}
+            return {"type": ["null", *types], "enum": [*(choices or schema["enum"]), None]}
         case _:
-            return copied | ({"items": items} if items else {}) | {"type": ["null", *types]}
+            return {"type": ["null", *types]}
 
 
 def _types_of(schema: Schema) -> list[str]:
@@ -267,9 +277,12 @@ def request_of_form(params: Mapping[str, Any]) -> RunRequest:
     """Return the request that a filled-in form makes: the options of `chaos run`.
 
     Raises:
-        ScenarioError: a field is filled in that belongs to a fault which is not chosen, or to a load that is not there.
+        ScenarioError: a field is filled in that belongs to a fault which is not chosen, or to a load that is not there;
+            or the seed is out of range.
     """
     values = {name: value for name, value in params.items() if value not in _EMPTY}
+    if "seed" in values:
+        in_range("seed", values["seed"], 0, LARGEST_SEED)
     request = RunRequest(
         scenario=own_file(values.pop("scenario_file")) if "scenario_file" in values else values["scenario"],
         driver=values.pop("driver", None),
@@ -278,10 +291,23 @@ def request_of_form(params: Mapping[str, Any]) -> RunRequest:
     )
     del values["scenario"]
     kinds = registry.names(Kind.FAULT)
+    more: list[Any] = values.pop(MORE_FAULTS, [])
     of_fault = {name: values.pop(name) for name in list(values) if name.partition(".")[0] in ("fault", *kinds)}
     overrides = (_set_options(name, value, request["scenario"]) for name, value in values.items())
-    request["set"] = [*chain.from_iterable(overrides), *_faults(of_fault)]
+    faults = [*_fault(of_fault), *more]
+    request["set"] = [*chain.from_iterable(overrides), *([f"faults={_yaml(faults)}"] if faults else [])]
     return request
+
+
+def in_range(name: str, value: int, lowest: int, highest: int) -> int:
+    """Return the value of a field that no model of a scenario checks.
+
+    Raises:
+        ScenarioError: it is out of range.
+    """
+    if not lowest <= value <= highest:
+        raise ScenarioError(f"{name}: must be from {lowest} to {highest}, not {value}")
+    return value
 
 
 def _set_options(name: str, value: Any, scenario: str) -> list[str]:
@@ -305,15 +331,15 @@ def _place_of(load: str, name: str, scenario: str) -> int:
     return kinds.index(load)
 
 
-def _faults(values: dict[str, Any]) -> list[str]:
-    """Return the override that puts the chosen fault in the place of the scenario's; none when none is chosen."""
+def _fault(values: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the fault that the fields describe; none if no kind is chosen."""
     kind = values.pop("fault.kind", None)
     spec = {name.removeprefix("fault."): value for name, value in values.items() if name.startswith("fault.")}
     parameters = {name.removeprefix(f"{kind}."): value for name, value in values.items() if name.startswith(f"{kind}.")}
     taken = {f"fault.{name}" for name in spec} | {f"{kind}.{name}" for name in parameters} if kind else PROPOSED.keys()
     if stray := sorted(values.keys() - taken):
         raise ScenarioError(f"{', '.join(stray)}: filled in, but fault.kind is {kind or 'as the scenario says'}")
-    return [f"faults={_yaml([{'kind': kind, **spec, 'parameters': parameters}])}"] if kind else []
+    return [{"kind": kind, **spec, "parameters": parameters}] if kind else []
 
 
 def _yaml(value: Any) -> str:

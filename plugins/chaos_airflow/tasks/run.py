@@ -15,6 +15,9 @@ How a task ends, and what then becomes of the run (Airflow 3.3):
   run gets its page, and the DAG run the state that this task has. Otherwise Airflow would call it a success, because
   its last task was skipped.
 - `start` fails: it has stopped what it started; before it is done the cluster belongs to its process and ends with it.
+  Nothing else runs: `judge`, `expectations` and `report` are skipped, and `drive`, upstream_failed, has the DAG run
+  fail. For that, `drive` is a leaf in Airflow's sense: only a teardown that cannot fail the DAG run follows it. What
+  that teardown leaves behind fails `report`.
 - The DAG run is cleared: the teardown is cleared too, so the next try of `start` stops the cluster that an earlier try
   of the same task left, and makes a run folder of its own.
 - `dagrun_timeout` would skip the teardown, so no DAG has one; each task has a limit instead.
@@ -37,8 +40,8 @@ from chaos_airflow.links import ChaosRunLink
 from chaos_airflow.settings import local_runs_folder
 from chaos_airflow.tasks.request import RunRequest, request_of
 from chaos_airflow.verdicts import PROBLEM_KEY, Problem, raise_unless
-from harness.report.conclusion import REFUSED, Conclusion, concluded, sentence
-from harness.verdict import BROKEN, HELD, WRONG
+from harness.report.conclusion import REFUSED, Conclusion, concluded, expected, sentence
+from harness.verdict import BROKEN, WRONG
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -60,9 +63,8 @@ NOISY_LOGGERS = ("kazoo", "docker", "urllib3", "py4j", "great_expectations", "ma
 """Below a warning, their messages are not about the run."""
 RUN_NAME = "run_name"
 """Where a task leaves the name of its run for `map_index_template`."""
-UNLESS_REFUSED = "none_skipped"
-"""However the tasks before ended, unless the run was refused. Airflow's rule that also wants one success, which would
-skip everything where nothing was started, gives up in a mapped task group before that is expanded."""
+IF_IT_RAN = "one_done"
+"""Of a task with one task before it: however that ended, but not if it did not run, because nothing was started."""
 
 # Deeper tasks first: a run that has begun goes on before another one begins. `retries` also where the installation's
 # default is another: a fault schedule is not to be carried out twice in one run. A task that is cleared while it runs
@@ -75,8 +77,8 @@ def run_phases(
     *,
     request_from: Callable[[Mapping[str, Any]], RunRequest] = request_of,
     drive_timeout: timedelta = timedelta(hours=2),
-) -> Any:
-    """Add the tasks of one run to the current DAG or task group, and return what its last task returns.
+) -> tuple[Any, Any]:
+    """Add the tasks of one run to the current DAG or task group, and return its leaves: `drive` and `report`.
 
     Args:
         request: A `RunRequest`, or what becomes one when the task runs, such as the result of a task or the argument of
@@ -126,7 +128,7 @@ def run_phases(
         if residue:
             raise AirflowFailException(f"something is left: {'; '.join(residue)}")
 
-    @task(execution_timeout=JUDGE_TIMEOUT, trigger_rule=UNLESS_REFUSED, **_COMMON)
+    @task(execution_timeout=JUDGE_TIMEOUT, trigger_rule=IF_IT_RAN, **_COMMON)
     def judge() -> None:
         from harness import phases
 
@@ -142,29 +144,30 @@ def run_phases(
     def report(request: RunRequest | None = None) -> Conclusion:
         from chaos_airflow.runs import publish
         from harness import phases
+        from harness.scenario.file import scenario_of
 
         folder = _run_folder(_started_root())
         phases.report(folder)
         publish(folder.root)
         conclusion = concluded(folder)
         log.info("%s", sentence(conclusion))
-        raise_unless(request.get("expect", HELD) if request else HELD, conclusion)
+        planted = scenario_of(folder).planted_bugs
+        raise_unless((request.get("expect") if request else None) or expected(planted), conclusion)
         return conclusion
 
     # Airflow's own types do not follow a task's result through as_setup() and as_teardown(). What follows a setup
     # directly must not run after its failure, so the judging tasks look for its result by themselves.
     started: Any = start(request).as_setup()
     driven = drive(started)
-    stopped: Any = collect_and_stop(started).as_teardown(setups=started, on_failure_fail_dagrun=True)
-    judged, expected = judge(), expectations()
+    stopped: Any = collect_and_stop(started).as_teardown(setups=started)
+    judged, suites = judge(), expectations()
     reported: Any = report(request).as_teardown(on_failure_fail_dagrun=True)
-    driven >> stopped
-    [driven, stopped] >> judged >> expected
-    [stopped, judged, expected] >> reported
-    steps: tuple[Any, ...] = (started, driven, stopped, judged, expected, reported)
+    driven >> stopped >> judged >> suites
+    [stopped, judged, suites] >> reported
+    steps: tuple[Any, ...] = (started, driven, stopped, judged, suites, reported)
     for step in steps:
         step.operator.operator_extra_links = (ChaosRunLink(),)
-    return reported
+    return driven, reported
 
 
 @contextmanager
@@ -199,8 +202,8 @@ def _started_root() -> str:
     """Return the run folder that the task `start` of the same run has made.
 
     Raises:
-        AirflowSkipException: it has made none, because the run was refused.
-        AirflowFailException: it has made none.
+        AirflowSkipException: it has made none, and has said why.
+        AirflowFailException: it was stopped before it could say so.
     """
     ti: Any = get_current_context()["ti"]
     group, dot, _ = ti.task_id.rpartition(".")
@@ -208,10 +211,9 @@ def _started_root() -> str:
     root: str | None = ti.xcom_pull(**start)
     if root is None:
         problem: Problem | None = ti.xcom_pull(**start, key=PROBLEM_KEY)
-        reason = f"nothing was started: {problem['reason'] if problem else 'see the log of start'}"
-        if problem is not None and problem["outcome"] == REFUSED:
-            raise AirflowSkipException(reason)
-        raise AirflowFailException(reason)
+        if problem is not None:
+            raise AirflowSkipException("nothing was started: the log of start says why")
+        raise AirflowFailException("start was stopped before it had started anything")
     return root
 
 

@@ -15,7 +15,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from chaos_airflow.runs import Origin, note_airflow_run
+from chaos_airflow.runs import Origin, note_airflow_run, publish
 from chaos_airflow.tasks.connections import owned
 from chaos_airflow.tasks.request import RunRequest, load
 from harness import phases
@@ -53,12 +53,19 @@ def begin(request: RunRequest, runs: Path, context: "Context", *, drive_timeout:
             if not _of_same_task(folder, context):
                 log.info("waiting: the cluster of %s is alive", folder.run_id)
                 return None
-            log.info("%s is of an earlier try of this task: its cluster is stopped", folder.run_id)
-            try:
-                phases.collect(folder)
-            finally:
-                phases.stop(folder)
+            log.info("%s is of an earlier try of this task: it is stopped and closed", folder.run_id)
+            _close(folder)
         return _started(phases.create_from(scenario, request.get("seed"), runs, owned=allowed), context, request)
+
+
+def _close(folder: RunFolder) -> None:
+    """End a run that is not continued: with its report it is over, and its verdict is UNKNOWN, as it is not judged."""
+    try:
+        phases.collect(folder)
+    finally:
+        phases.stop(folder)
+    phases.report(folder)
+    publish(folder.root)
 
 
 def _started(folder: RunFolder, context: "Context", request: RunRequest) -> RunFolder:

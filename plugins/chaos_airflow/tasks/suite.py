@@ -12,10 +12,10 @@ from chaos_airflow.tasks.request import RunRequest, load
 from chaos_airflow.verdicts import PROBLEM_KEY, Problem
 from harness.errors import EvidenceError
 from harness.phases import new_seed
-from harness.report.conclusion import Conclusion, SuiteEntry, concluded
+from harness.report.conclusion import Conclusion, SuiteEntry, concluded, expected
 from harness.scenario.suite import load_suite
 from harness.store.folder import RunFolder
-from harness.verdict import BROKEN, HELD, INCONCLUSIVE, VIOLATED
+from harness.verdict import BROKEN, HELD, INCONCLUSIVE
 
 COLUMNS = ("scenario", "driver", "seed", "expect", "outcome", "fault", "system", "environment", "tries")
 
@@ -57,7 +57,7 @@ def repetitions(request: RunRequest, times: int) -> list[RunRequest]:
     scenario = load(request)
     first = request.get("seed")
     seed = new_seed() if first is None else first
-    expect = VIOLATED if scenario.planted_bugs else HELD
+    expect = expected(scenario.planted_bugs)
     return [{**request, "driver": scenario.driver, "seed": seed + number, "expect": expect} for number in range(times)]
 
 

@@ -13,12 +13,15 @@ from airflow.sdk.exceptions import AirflowFailException
 from chaos_airflow.runs import Origin
 from chaos_airflow.settings import local_runs_folder
 from chaos_airflow.tasks.command import run_command
-from chaos_airflow.tasks.form import request_of_form
+from chaos_airflow.tasks.form import in_range, request_of_form
+from harness.errors import ScenarioError
 from harness.sweep.sweep import SUMMARY, Summary
 from harness.verdict import ExitCode
 
 log = logging.getLogger(__name__)
 
+MOST = 100_000
+"""Schedules."""
 FOLDER = "sweeps"
 INSTANT = "%Y%m%dT%H%M%S"
 """Name of a sweep's folder in it, by when its DAG run was due."""
@@ -31,13 +34,18 @@ def carry_out(params: Mapping[str, Any], instant: datetime, origin: Origin) -> d
     """Simulate and judge, and return the summary; what is found, and how to replay it, goes to the log.
 
     Raises:
-        AirflowFailException: a promise was broken, or nothing was proven; where bugs are planted, none was found.
+        AirflowFailException: the form is wrong; a promise was broken, or nothing was proven; where bugs are planted,
+            none was found.
     """
     out = local_runs_folder() / FOLDER / instant.strftime(INSTANT)
     out.mkdir(parents=True, exist_ok=True)
     (out / ORIGIN).write_text(origin.model_dump_json(), encoding="utf-8")
     earlier = set(out.glob(SUMMARIES))  # of this task, before it was cleared
-    code = run_command(partial(log.info, "%s"), *arguments(params, out))
+    try:
+        command = arguments(params, out)
+    except ScenarioError as error:
+        raise AirflowFailException(str(error)) from error
+    code = run_command(partial(log.info, "%s"), *command)
     summaries = set(out.glob(SUMMARIES)) - earlier
     if not summaries:
         raise AirflowFailException(f"the sweep did not finish: exit code {code}")
@@ -56,10 +64,10 @@ def arguments(params: Mapping[str, Any], out: Path) -> list[str]:
     """Return the command line that a filled-in form stands for.
 
     Raises:
-        ScenarioError: a field is filled in that belongs to a fault which is not chosen.
+        ScenarioError: a field is filled in that belongs to a fault which is not chosen, or a number is out of range.
     """
     form = dict(params)
-    schedules, shrink = form.pop("schedules"), form.pop("shrink")
+    schedules, shrink = in_range("schedules", form.pop("schedules"), 1, MOST), form.pop("shrink")
     request = request_of_form(form)
     seed = request.get("seed")
     return [

@@ -19,6 +19,7 @@ from pydantic import ValidationError
 from chaos_airflow.runs import Origin, RunName, filesystem_of
 from harness import verdict
 from harness.errors import EvidenceError
+from harness.report.conclusion import expected
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase
 from harness.store.result import RunResult
@@ -75,16 +76,20 @@ class Overview:
     """Which task made it; None for the command line."""
 
     @property
+    def expect(self) -> str:
+        """The expected outcome: what a suite states, or else that a planted bug is found and all other runs hold."""
+        stated = self.origin.expect if self.origin else None
+        return stated or expected(self.result.planted_bugs if self.result else ())
+
+    @property
     def as_expected(self) -> bool | None:
-        """Whether it ended as expected; None before its end, and when no outcome was expected."""
-        if self.origin is None or self.state is State.RUNNING:
-            return None
-        return self.state == self.origin.expect
+        """Whether it ended as expected; None before its end."""
+        return None if self.state is State.RUNNING else self.state == self.expect
 
     @property
     def surprise(self) -> str:
         """What a verdict means where a planted bug had to be found; else empty."""
-        if self.origin is None or self.origin.expect != State.VIOLATED:
+        if self.expect != State.VIOLATED:
             return ""
         return {State.VIOLATED: FOUND, State.HELD: MISSED}.get(self.state, "")
 

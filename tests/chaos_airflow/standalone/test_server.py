@@ -6,6 +6,7 @@ import socket
 import sqlite3
 import stat
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,9 @@ import typer
 from typer.testing import CliRunner
 
 from chaos_airflow.standalone.__main__ import main
-from chaos_airflow.standalone.home import AirflowError, Settings, passwords_of
+from chaos_airflow.standalone.home import AirflowError, Settings, environment_of, passwords_of, users_of
 from chaos_airflow.standalone.server import serving
+from harness.errors import ScenarioError
 from tests.airflow_server import Airflow
 
 SQLITES_OWN_WAIT_S = 5.0
@@ -85,6 +87,20 @@ def test_a_port_that_is_none_is_refused(tmp_path: Path) -> None:
     app = typer.Typer()
     app.command()(main)
     assert CliRunner().invoke(app, ["--home", str(tmp_path), "--port", "65536"]).exit_code == 2
+
+
+def test_users_and_their_roles_are_added_by_a_setting(tmp_path: Path) -> None:
+    users = users_of(["ann:viewer", "bob:op"])
+    assert users == {"admin": "admin", "ann": "viewer", "bob": "op"}
+    made = replace(settings(tmp_path), users=users)
+    assert passwords_of(made).keys() == users.keys()
+    assert environment_of(made, 1)["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS"] == "admin:admin,ann:viewer,bob:op"
+
+
+@pytest.mark.parametrize("text", ["ann", "ann:", ":op", "ann:root", "a,b:op"])
+def test_a_user_without_a_name_or_a_role_is_refused(text: str) -> None:
+    with pytest.raises(ScenarioError, match="a user is written NAME:ROLE, with a role of viewer, user, op, admin"):
+        users_of([text])
 
 
 @pytest.mark.airflow

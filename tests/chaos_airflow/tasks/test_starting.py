@@ -16,6 +16,7 @@ from harness import phases
 from harness.errors import ClusterError, ScenarioError
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase, ends
+from harness.store.result import RunResult
 from tests.fake_cluster import FakeCluster
 
 SMOKE = RunRequest(scenario="smoke", seed=7)
@@ -88,13 +89,15 @@ def test_two_tasks_never_start_at_the_same_time(machine: Machine, tmp_path: Path
     assert begin(tmp_path, context()) is not None
 
 
-def test_a_cleared_task_stops_what_it_started_and_begins_a_new_run(machine: Machine, tmp_path: Path) -> None:
+def test_a_cleared_task_closes_what_it_started_and_begins_a_new_run(machine: Machine, tmp_path: Path) -> None:
     first, second = begin(tmp_path, context()), begin(tmp_path, context())
     assert first is not None
     assert second is not None
     assert first.root != second.root
     assert machine.alive == {second.root}
-    assert [ends(first)[phase].error for phase in (Phase.COLLECT, Phase.STOP)] == ["", ""]
+    assert [ends(first)[phase].error for phase in (Phase.COLLECT, Phase.STOP, Phase.REPORT)] == [""] * 3
+    result = RunResult.load(first.verdict)
+    assert (result.exit_code.outcome, "report" in result.phase_durations_s) == ("inconclusive", True), "it is over"
 
 
 def test_a_run_that_the_command_line_made_is_let_be(machine: Machine, tmp_path: Path) -> None:

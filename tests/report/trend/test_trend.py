@@ -186,24 +186,24 @@ def row(night: int, outcome: str = "held", *, expected: bool = True, **changes: 
 
 
 @pytest.mark.parametrize(
-    ("runs", "mood", "text", "first"),
+    ("runs", "parts"),
     [
-        pytest.param([row(0)], "good", "✓", "r0-held", id="one as expected"),
-        pytest.param([row(0), row(1)], "good", "✓2", "r0-held", id="two"),
+        pytest.param([row(0)], [("good", "✓", "1 held", "r0-held")], id="one as expected"),
+        pytest.param([row(0), row(1)], [("good", "✓2", "2 held", "r0-held")], id="two"),
         pytest.param(
-            [row(0), row(1, "violated", expected=False)], "bad", "✗1/2", "r1-violated", id="the worst is what counts"
+            [row(0), row(1, "violated", expected=False), row(2)],
+            [("bad", "✗1", "1 violated, not as expected", "r1-violated"), ("good", "✓2", "2 held", "r0-held")],
+            id="different ones, the worst first",
         ),
-        pytest.param(
-            [row(0), row(1, "inconclusive", expected=False)], "open", "?1/2", "r1-inconclusive", id="nothing proved"
-        ),
-        pytest.param([row(0, "violated")], "good", "✓", "r0-violated", id="a planted bug that was found"),
+        pytest.param([row(0, "violated")], [("good", "✓", "1 violated", "r0-violated")], id="a planted bug was found"),
+        pytest.param([], [], id="no run"),
     ],
 )
-def test_a_cell_shows_its_worst_by_symbol_and_leads_there(
-    runs: list[RunSummary], mood: str, text: str, first: str
+def test_a_cell_names_each_outcome_by_symbol_and_leads_there(
+    runs: list[RunSummary], parts: list[tuple[str, str, str, str]]
 ) -> None:
-    cell = Cell(runs=runs)
-    assert (cell.mood, cell.text, cell.first.name) == (mood, text, first)
+    shown = Cell(runs=runs).parts
+    assert [(part.mood, part.text, part.in_words, part.first.name) for part in shown] == parts
 
 
 def test_a_night_is_a_column_the_newest_first_and_no_more_than_thirty() -> None:

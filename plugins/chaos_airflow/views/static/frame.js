@@ -8,7 +8,10 @@ const airflow = window.parent !== window && window.parent.document;
 function takeColours() {
   const mode = airflow.documentElement.classList.contains("dark") ? "dark" : "light";
   document.documentElement.dataset.mode = mode;
-  for (const frame of document.querySelectorAll("iframe")) frame.contentWindow.postMessage({ mode }, "*"); // a report listens
+  for (const frame of document.querySelectorAll("iframe")) {
+    frame.contentWindow.postMessage({ mode }, "*"); // a report listens
+    if (frame.contentDocument) frame.contentDocument.documentElement.dataset.mode = mode; // Data Docs run no script
+  }
 }
 
 function leave(event) {
