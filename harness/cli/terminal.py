@@ -18,7 +18,7 @@ from harness.contracts.registry import check_title
 from harness.contracts.registry import fault as fault_plugin
 from harness.phases import Outcome
 from harness.progress import number_of
-from harness.report.answers import answers
+from harness.report.answers import answers, left_out
 from harness.report.live import Watch
 from harness.report.why import Kind, Reason, why
 from harness.scenario.plan import Plan
@@ -180,6 +180,8 @@ def show_result(console: Console, result: RunResult, *, verbose: bool = False) -
     for remark in result.remarks:
         if not remark.forbids_pass:
             console.print(f"remark    {remark}", markup=False, highlight=False)
+    if result.left_out:
+        console.print(f"left out  {left_out(result)}", markup=False, highlight=False, soft_wrap=True)
     show_verdicts(console, result.verdicts)
 
 

@@ -127,6 +127,7 @@ def assembled(
         duration_s=round(sum(end.duration_s for end in phases.values()), 3),
         phase_durations_s={phase.value: end.duration_s for phase, end in phases.items()},
         faults=fault_results(plan, entries, unreadable),
+        left_out=scenario.left_out,
         checks=checked.checks,
         suites=suites,
         objectives=checked.objectives or not_measured(scenario),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 from harness.progress import number_of
-from harness.store.result import CheckResult, SuiteResult
+from harness.store.result import CheckResult, RunResult, SuiteResult
 from harness.verdict import EnvironmentVerdict, FaultVerdict, Mood, ObjectiveVerdict, SystemVerdict, mood_of
 
 Result = TypeVar("Result", bound=CheckResult | SuiteResult)
@@ -48,6 +48,13 @@ class Answers(Generic[Result]):
         """Return the other answers, grouped by outcome as text; `what` names one of them."""
         parts = ((self.held, "held"), (self.not_judged, "not judged"))
         return [(f"{number_of(len(answers), what)} {became}", answers) for answers, became in parts if answers]
+
+
+def left_out(result: RunResult) -> str:
+    """Return which faults of its scenario a run did not have, as a sentence; empty if it had all."""
+    if not result.left_out:
+        return ""
+    return f"{', '.join(result.left_out)}, which take ZooKeeper; {result.system} has none"
 
 
 def answers(results: Sequence[Result]) -> Answers[Result]:

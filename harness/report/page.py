@@ -4,18 +4,19 @@ Only the chart library is a file beside it, once for all runs of a folder, unles
 """
 
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from markupsafe import Markup
 
+from harness.analysis.tables.schemas import TABLES
 from harness.contracts.registry import check_title
 from harness.progress import number_of
-from harness.report.answers import answers, mood
+from harness.report.answers import answers, left_out, mood
 from harness.report.evidence import Evidence, RunEvidence
 from harness.report.junit import write_junit
-from harness.report.story import Story, story_of
+from harness.report.story import Story, stories_of
 from harness.report.template import part, template
 from harness.report.timeline import library
 from harness.report.timeline.figure import figure
@@ -26,7 +27,6 @@ from harness.scenario.used_plugins import plugins_of
 from harness.store.folder import RunFolder
 from harness.store.result import CheckResult, RunResult, SuiteResult
 from harness.system.plugins import OWN
-from harness.values import PYTHON
 from harness.verdict import EnvironmentVerdict, FaultVerdict, ObjectiveVerdict, SystemVerdict
 
 SHOWN_GAPS = 40
@@ -62,7 +62,7 @@ def write(folder: RunFolder, *, alone: bool = False) -> Path:
     evidence = RunEvidence(folder)
     write_junit(folder, result)
     planted = f" · planted: {', '.join(result.planted_bugs)}" if result.planted_bugs else ""
-    where = f"driver {result.driver}" + ("" if result.system == PYTHON else f" · system {result.system}")
+    where = f"system {result.system} · driver {result.driver}"
     others = [str(each) for each in plugins_of(folder) if each.distribution != OWN]
     where += f" · plugins of {', '.join(others)}" if others else ""
     heading = Heading(
@@ -81,7 +81,7 @@ def write(folder: RunFolder, *, alone: bool = False) -> Path:
         result,
         heading,
         library_address="" if alone else library.put_beside(folder.root),
-        stories=_stories(evidence),
+        stories=stories_of(evidence),
         scenario=without_commands(folder.scenario.read_text(encoding="utf-8")) if folder.scenario.exists() else "",
         has_data_docs=(folder.data_docs / "index.html").exists(),
     )
@@ -97,7 +97,7 @@ def render(
     heading: Heading,
     *,
     library_address: str = "",
-    stories: Mapping[str, Story] | None = None,
+    stories: Sequence[Story] = (),
     scenario: str = "",
     has_data_docs: bool = False,
 ) -> str:
@@ -108,7 +108,7 @@ def render(
         result: The verdicts.
         heading: Head and foot of the page.
         library_address: Address of the chart library; empty to include it.
-        stories: Of the first violation of each check, by the check's key.
+        stories: One for each cause.
         scenario: As YAML, if there is one.
         has_data_docs: Whether Data Docs lie beside the page.
     """
@@ -118,13 +118,14 @@ def render(
     gaps = evidence.rows("availability", "gap_ms", descending=True)
     windows = evidence.rows("fault_windows", "intended_ns")
     return template(
-        "report.html.j2", check_title=check_title, mood=mood, number_of=number_of
+        "report.html.j2", check_title=check_title, mood=mood, number_of=number_of, meaning=_meaning
     ).render(
+        left_out=left_out,
         result=result,
         checks=answers(result.checks),
         suites=answers(result.suites),
         heading=heading,
-        stories=stories or {},
+        stories=stories,
         css=part("page.css"),
         script=part("timeline.js"),
         chart=figure(evidence, list(marks.values())),
@@ -145,11 +146,9 @@ def render(
     )
 
 
-def _stories(evidence: RunEvidence) -> dict[str, Story]:
-    """Return the story of each check's first violation."""
-    broken = [row for row in evidence.findings() if row["severity"] == "violation"]
-    first = {row["check"]: row for row in reversed(broken)}
-    return {check: story_of(evidence, row) for check, row in first.items()}
+def _meaning(count: str) -> str:
+    """Return what one row of a table of facts is; empty for other counts."""
+    return TABLES[count].row if count in TABLES else ""
 
 
 def _held(answers: Sequence[CheckResult] | Sequence[SuiteResult], what: str) -> str:

@@ -4,6 +4,7 @@ Made from facts alone, without Spark. Instants are for reading; the order betwee
 offsets and zxids.
 """
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,9 +23,12 @@ from harness.report.moments import (
     listed,
 )
 from harness.report.transaction_story import of_transaction
+from harness.values import ACKS_ALL
 
 SHOWN_MOMENTS = 40
 """Of one story: those that matter, and those around them."""
+
+Place = tuple[str | None, int | None, int | None, int | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,6 +52,19 @@ class Story:
     left_out: int
     """Number of less important moments."""
     shades: list[Shade]
+    checks: list[str]
+    """Whose violations have this cause."""
+
+    @property
+    def place(self) -> str:
+        """What the story is about."""
+        row = self.finding
+        parts = [f"{row['topic']}-{row['partition']}"] if row["partition"] is not None else [row["topic"] or ""]
+        parts += [f"offset {row['offset']}"] if row["offset"] is not None else []
+        parts += (
+            [f"leader epoch {row['leader_epoch']}"] if row["offset"] is None and row["leader_epoch"] is not None else []
+        )
+        return ", ".join(filter(None, parts)) or "the cluster"
 
     @property
     def lanes(self) -> list[str]:
@@ -75,7 +92,33 @@ class Story:
         return "; ".join(moment.text for moment in self.moments if moment.matters)
 
 
-def story_of(evidence: RunEvidence, finding: Row) -> Story:
+def stories_of(evidence: RunEvidence) -> list[Story]:
+    """Return one story a cause: violations of several checks at one place, such as an offset, have the same.
+
+    Of each check, the violation at the place that most checks name is told.
+    """
+    broken = [row for row in evidence.findings() if row["severity"] == "violation"]
+    checks: dict[Place, set[str]] = defaultdict(set)
+    for row in broken:
+        checks[_place_of(row)].add(row["check"])
+    told: dict[str, Row] = {}
+    for row in broken:
+        known = told.setdefault(row["check"], row)
+        if len(checks[_place_of(row)]) > len(checks[_place_of(known)]):
+            told[row["check"]] = row
+    by_place: dict[Place, list[Row]] = defaultdict(list)
+    for row in told.values():
+        by_place[_place_of(row)].append(row)
+    causes = sorted(by_place.values(), key=lambda rows: (-len(rows), rows[0]["offset"] is None))
+    return [story_of(evidence, rows[0], [row["check"] for row in rows]) for rows in causes]
+
+
+def _place_of(row: Row) -> Place:
+    """Return the offset of a partition, or without one its leader epoch."""
+    return row["topic"], row["partition"], row["offset"], row["leader_epoch"] if row["offset"] is None else None
+
+
+def story_of(evidence: RunEvidence, finding: Row, checks: Sequence[str] = ()) -> Story:
     """Return the story of a finding, at most `SHOWN_MOMENTS` long."""
     shades = list(_shades(evidence))
     moments = [*_of_controllers(evidence), *_of_steps(evidence, finding), *of_transaction(evidence, finding)]
@@ -84,7 +127,13 @@ def story_of(evidence: RunEvidence, finding: Row) -> Story:
     moments += _of_faults(shades, [moment.at_ns for moment in moments if moment.matters])
     moments.sort(key=lambda moment: moment.at_ns)
     shown = _shown(moments)
-    return Story(finding=finding, moments=shown, left_out=len(moments) - len(shown), shades=shades)
+    return Story(
+        finding=finding,
+        moments=shown,
+        left_out=len(moments) - len(shown),
+        shades=shades,
+        checks=[*checks] or [finding["check"]],
+    )
 
 
 def _shown(moments: Sequence[Moment]) -> list[Moment]:
@@ -104,15 +153,22 @@ def _shades(evidence: RunEvidence) -> Iterator[Shade]:
             targets = row["targets"] or []
             lanes = [broker(target) if target.isdecimal() else ZOOKEEPER for target in targets]
             text = f"{row['fault']} {', '.join(lanes)}".strip()
-            yield Shade(lanes=lanes, from_ns=row["injected_ns"], to_ns=row["healed_ns"], text=text)
+            from_ns = row["intended_ns"] or row["injected_ns"]  # the effect begins before it is noted
+            yield Shade(lanes=lanes, from_ns=from_ns, to_ns=row["healed_ns"], text=text)
 
 
 def _of_faults(shades: Sequence[Shade], told_ns: Sequence[int]) -> Iterator[Moment]:
-    """Yield the faults; the last one before each of some instants matters, except the end of the run."""
-    last = {max((shade.from_ns for shade in shades if shade.from_ns <= at), default=0) for at in sorted(told_ns)[:-1]}
+    """Yield the faults; the last one before each of some instants matters, and those in force then.
+
+    The end of the run is no such instant.
+    """
+    told = sorted(told_ns)[:-1]
+    last = {max((shade.from_ns for shade in shades if shade.from_ns <= at), default=0) for at in told}
     for shade in shades:
         lane = shade.lanes[0] if shade.lanes else CONTROLLER
-        yield Moment(at_ns=shade.from_ns, lane=lane, text=f"fault: {shade.text}", matters=shade.from_ns in last)
+        in_force = any(shade.from_ns <= at and (shade.to_ns is None or at <= shade.to_ns) for at in told)
+        matters = in_force or shade.from_ns in last
+        yield Moment(at_ns=shade.from_ns, lane=lane, text=f"fault: {shade.text}", matters=matters)
         if shade.to_ns is not None:
             yield Moment(at_ns=shade.to_ns, lane=lane, text=f"healed: {shade.text}")
 
@@ -137,9 +193,21 @@ def _of_steps(evidence: RunEvidence, finding: Row) -> Iterator[Moment]:
         for row in evidence.matching("steps", **place):
             if row["time_ns"] is not None:
                 lane, subject = broker(row["broker"]), f"the {row['subject']} {row['name']}"
-                yield Moment(at_ns=row["time_ns"], lane=lane, text=f"{subject} is {row['before']}", matters=True)
-                broken = f"{row['step']} breaks {row['rule']}: {row['sentence']} ({row['source']})"
+                yield Moment(at_ns=row["time_ns"], lane=lane, text=f"{subject} is {row['before']}")
+                broken = f"{_step(row['step'])}, which breaks a rule: {row['sentence']} ({row['source']})"
                 yield Moment(at_ns=row["time_ns"], lane=lane, text=broken, matters=True)
+
+
+def _step(text: str) -> str:
+    """Return what a broker logged, as words; its names and numbers are those of the log."""
+    event = as_json(text)
+    if not isinstance(event, dict) or "ev" not in event:
+        return text
+    known = {name: value for name, value in event.items() if name not in ("ev", "line", "chain", "correlation_id")}
+    if event["ev"] == "produce_resp" and event.get("acks") == ACKS_ALL and "high_watermark" in event:
+        offsets = f"offset {known.get('last_offset')}"
+        return f"acks=all is answered for {offsets} while the high watermark is {known['high_watermark']}"
+    return f"{event['ev']} ({', '.join(f'{name}={value}' for name, value in known.items())})"
 
 
 class _Partition:
@@ -222,6 +290,31 @@ class _Partition:
                 epoch = "" if row["leader_epoch"] is None else f" by the leader of epoch {row['leader_epoch']}"
                 text = f"{record} is acknowledged{epoch} at offset {offset} (acks={acks})"
                 yield Moment(at_ns=row["complete_ns"], lane=CLIENTS, text=text, matters=True)
+                if row["acks"] == ACKS_ALL and (only := self._only_with(offset, row["complete_ns"])):
+                    yield Moment(at_ns=row["complete_ns"], lane=CLIENTS, text=only, matters=True)
+
+    def _only_with(self, offset: int, at_ns: int) -> str:
+        """Return which brokers had the record when it was acknowledged; empty if the evidence does not decide it.
+
+        A log that ends at or before the offset later, and was not truncated in between, did not have the record.
+        """
+        ends = [row for row in self._claimed if row["time_ns"] > at_ns and row["log_end_offset"] is not None]
+        cuts = [row for row in self._timed("truncations") if row["time_ns"] > at_ns and row["to_offset"] <= offset]
+        first = {row["broker"]: row for row in sorted(ends, key=lambda row: -row["time_ns"])}
+        had = {row["broker"] for row in cuts if row["log_end_offset"] is not None and row["log_end_offset"] > offset}
+        lacked = {
+            broker_id
+            for broker_id, row in first.items()
+            if row["log_end_offset"] <= offset
+            and not any(cut["broker"] == broker_id and cut["time_ns"] <= row["time_ns"] for cut in cuts)
+        }
+        had |= {broker_id for broker_id, row in first.items() if row["log_end_offset"] > offset} - lacked
+        had -= lacked
+        if not had or not lacked or had | lacked != {row["broker"] for row in self._rows("replicas")}:
+            return ""
+        others = ", ".join(f"{broker(one)} at {first[one]['log_end_offset']}" for one in sorted(lacked))
+        only = ", ".join(map(broker, sorted(had)))
+        return f"only {only} had the record when it was acknowledged: the logs of the others ended before it ({others})"
 
     def _polls(self, offset: int) -> Iterator[Moment]:
         seen: set[str] = set()

@@ -15,7 +15,7 @@ from harness.errors import EvidenceError, ScenarioError
 from harness.scenario.cluster_file import with_cluster_file
 from harness.scenario.draft import draft_of
 from harness.scenario.errors import problems_of
-from harness.scenario.model import Scenario, WorkloadSpec
+from harness.scenario.model import FaultSpec, MixKind, Scenario, WorkloadSpec
 from harness.scenario.rules import broken_rules
 from harness.scenario.source import Override, Problem, Source, parse_yaml, text_of
 from harness.scenario.used_plugins import missing_plugins
@@ -89,17 +89,21 @@ def read_scenario(text: str, name: str, overrides: Sequence[Override] = ()) -> S
 def fitted(scenario: Scenario) -> Scenario:
     """Return a scenario as the system under test takes it.
 
-    Without ZooKeeper, faults with `only_with_zookeeper` are left out. Time-outs that the scenario does not name are the
-    system's.
+    Without ZooKeeper, faults with `only_with_zookeeper` are left out, and noted in `left_out`. Time-outs that the
+    scenario does not name are the system's.
     """
     system = system_named(scenario.system)
     changes: dict[str, Any] = {}
     place = scenario.cluster.external
     if not (system.zookeeper if place is None else place.zookeeper):
         changes["faults"] = [each for each in scenario.faults if not each.only_with_zookeeper]
+        specs: list[FaultSpec | MixKind] = [*scenario.faults]
         if scenario.mix is not None:
+            specs += scenario.mix.kinds
             kinds = [each for each in scenario.mix.kinds if not each.only_with_zookeeper]
             changes["mix"] = scenario.mix.model_copy(update={"kinds": kinds})
+        left_out = [f"{each.kind} {each.target}" for each in specs if each.only_with_zookeeper]
+        changes["left_out"] = [*scenario.left_out, *left_out]
     if "recovery_timeout_s" not in scenario.model_fields_set:
         changes["recovery_timeout_s"] = system.recovery_timeout_s
     if system.load_timeouts_ms:

@@ -429,6 +429,9 @@ class Scenario(Strict):
     workloads: Annotated[list[WorkloadSpec], Field(min_length=1, description="The clients")]
     faults: Annotated[list[FaultSpec], Field(description="The schedule of faults")] = Field(default_factory=list)
     mix: Annotated[MixSpec | None, Field(description="Faults drawn from the seed, beside the schedule")] = None
+    left_out: Annotated[
+        list[str], Field(description="Faults that the system cannot have; noted when the scenario is loaded")
+    ] = Field(default_factory=list)
     roles: Annotated[
         dict[RoleName, Literal["controller", "one"]],
         Field(description="Names of brokers for steps, fixed at the start: the controller, or one that the seed draws"),

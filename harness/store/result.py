@@ -212,6 +212,8 @@ class RunResult(StoredModel):
     duration_s: float
     phase_durations_s: dict[str, float] = {}
     faults: list[FaultResult] = []
+    left_out: list[str] = []
+    """Faults of the scenario that the system cannot have, as kind and target."""
     checks: list[CheckResult] = []
     suites: list[SuiteResult] = []
     objectives: list[ObjectiveResult] = []

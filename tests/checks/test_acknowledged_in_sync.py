@@ -33,7 +33,7 @@ CASES = {
     ),
     "without ZooKeeper's history one replica is enough": passes(acknowledged(4, high_watermark=5, isr_size=1)),
     "not committed": fails(
-        acknowledged(5, high_watermark=5), offsets=[5], text="offset 5 while the high watermark was 5"
+        acknowledged(5, high_watermark=5), offsets=[5], text="offset 5 while the high watermark was still 5"
     ),
     "not committed, and acked with another level than all": passes(acknowledged(5, high_watermark=5, acks=1)),
     "nothing was acknowledged": unknown(text="acknowledgements"),

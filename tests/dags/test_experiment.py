@@ -97,6 +97,7 @@ def probes(schema: Mapping[str, Any]) -> Iterator[Any]:
         [1, "all"],
         {"a": "b"},
         {"kinds": [{"kind": "kill"}]},
+        {"no_write_s": 8.0},
     )
     for bound in BOUNDS:
         if isinstance(schema.get(bound), int | float):

@@ -55,13 +55,13 @@ def test_text_from_the_evidence_is_escaped(folder: RunFolder, add_findings: Call
     assert "<img src=x>" not in page
 
 
-def test_violations_come_first_expected_ones_apart_and_many_are_bounded(
+def test_the_timeline_comes_first_then_violations_expected_ones_apart_and_many_are_bounded(
     folder: RunFolder, add_findings: Callable[..., None]
 ) -> None:
     many = [{"check": "lost-write", "severity": "expected", "message": f"lost {i}"} for i in range(SHOWN_FINDINGS + 5)]
     add_findings(*many, {"check": "I9", "severity": "violation", "message": "replicas differ at 17"})
     page = text_of(folder)
-    assert page.index("replicas differ at 17") < page.index("Timeline") < page.index("lost 0")
+    assert page.index("Timeline") < page.index("replicas differ at 17") < page.index("lost 0")
     assert "5 more in" in page
 
 

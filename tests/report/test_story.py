@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness.report.evidence import RunEvidence
-from harness.report.story import SHOWN_MOMENTS, Story, story_of
+from harness.report.story import SHOWN_MOMENTS, Story, stories_of, story_of
 from harness.store.folder import RunFolder
 from tests.report.conftest import SECOND, START, write_fact
 
@@ -40,8 +40,7 @@ def test_a_step_stands_beside_the_rule_that_it_breaks(folder: RunFolder) -> None
     finding = FINDING | {"check": "step-by-step", "offset": None, "evidence": [shown]}
     moments = story_of(RunEvidence(folder), finding).moments
     assert [(moment.lane, moment.text) for moment in moments if moment.matters] == [
-        ("broker 2", "the replica orders-0 is role=leader"),
-        ("broker 2", "{} breaks replica.leader-keeps-log: A leader truncates nothing. (KIP-101)"),
+        ("broker 2", "{}, which breaks a rule: A leader truncates nothing. (KIP-101)"),
     ]
 
 
@@ -196,4 +195,34 @@ def test_a_transaction_has_its_client_coordinator_markers_and_readers(folder: Ru
         ("coordinator", "t becomes PrepareCommit with orders-0 (producer 7, epoch 2)"),
         ("broker 2", "broker 2 writes the commit marker of producer 7 at orders-0 offset 8 (coordinator epoch 1)"),
         ("clients", "p0 is told that it is committed"),
+    ]
+
+
+def test_a_broker_that_answers_too_early_is_told_in_words(folder: RunFolder) -> None:
+    step = {"broker": 2, "incarnation": "a", "seq": 9, "rule": "replica.acknowledged"}
+    logged = {"ev": "produce_resp", "acks": -1, "last_offset": 7, "high_watermark": 5, "line": 3, "chain": "x"}
+    told = {"subject": "replica", "name": "orders-0", "before": "", "step": json.dumps(logged), "source": "Partition"}
+    write_fact(folder, "steps", {**step, **told, "sentence": "It waits.", "time_ns": at(5)})
+    finding = FINDING | {"check": "step-by-step", "offset": None, "evidence": [json.dumps({"fact": "steps", **step})]}
+    assert (
+        "acks=all is answered for offset 7 while the high watermark is 5"
+        in story_of(RunEvidence(folder), finding).sentence
+    )
+
+
+def test_violations_of_several_checks_at_one_offset_have_one_story(
+    folder: RunFolder, add_findings: Callable[..., None]
+) -> None:
+    here = FINDING | {"severity": "violation"}
+    there = here | {"offset": 9}
+    add_findings(
+        here | {"check": "I10"},
+        there | {"check": "lost-write"},
+        here | {"check": "lost-write"},
+        here | {"check": "I1", "partition": 5},
+    )
+    stories = stories_of(RunEvidence(folder))
+    assert [(story.place, story.checks) for story in stories] == [
+        (f"{FINDING['topic']}-{FINDING['partition']}, offset 7", ["I10", "lost-write"]),
+        (f"{FINDING['topic']}-5, offset 7", ["I1"]),
     ]

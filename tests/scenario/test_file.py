@@ -197,7 +197,10 @@ def test_what_takes_zookeeper_is_refused_where_there_is_none(fault: str, why: st
 
 def test_a_fault_that_is_marked_so_is_left_out_where_there_is_no_zookeeper() -> None:
     text = _with_fault(f"{MARKED}\n    at_s: 5\n  - kind: kill")
-    assert [fault.kind for fault in read_scenario(text + WITHOUT_ZOOKEEPER, "s.yaml").faults] == ["kill"]
+    without = read_scenario(text + WITHOUT_ZOOKEEPER, "s.yaml")
+    assert [fault.kind for fault in without.faults] == ["kill"]
+    again = read_scenario(scenario_yaml(without), "scenario.yaml")
+    assert (without.left_out, again.left_out) == (["expire-session one"], ["expire-session one"])
     assert [fault.kind for fault in read_scenario(text, "s.yaml").faults] == ["expire-session", "kill"]
 
 

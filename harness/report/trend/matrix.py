@@ -115,15 +115,28 @@ class Series:
 
 
 def lines(runs: Sequence[RunSummary]) -> list[Series]:
-    """Return how long runs took, how long writes failed after each kind of fault, losses, and objectives."""
+    """Return how long runs took, how long writes failed after each kind of fault, losses, and objectives.
+
+    Each number is of one system and driver: a mean of several would move with their shares.
+    """
     nights = nights_of(runs)
+    systems = sorted({run.under_test for run in runs})
+    return [each for system in systems for each in _lines([run for run in runs if run.under_test == system], nights)]
+
+
+def _lines(runs: Sequence[RunSummary], nights: Sequence[str]) -> list[Series]:
+    """Return the lines of one system and driver."""
     by_night = {night: [run for run in runs if run.night == night] for night in nights}
 
     def line(
         name: str, unit: str, values: Callable[[list[RunSummary]], list[float]], sum_up: Callable[..., float]
     ) -> Series:
         numbers = [values(by_night[night]) for night in nights]
-        return Series(name=name, unit=unit, values=[sum_up(of_night) if of_night else None for of_night in numbers])
+        return Series(
+            name=f"{name} · {runs[0].under_test}",
+            unit=unit,
+            values=[sum_up(of_night) if of_night else None for of_night in numbers],
+        )
 
     def unavailable(kind: str) -> Callable[[list[RunSummary]], list[float]]:
         return lambda of_night: [

@@ -36,8 +36,8 @@ def render(
         schedules=tried - len(runs),
         unexpected=sum(not run.as_expected for run in runs),
         matrices={
-            "Scenario": matrix(runs, lambda run: [run.scenario]),
-            "Fault": matrix(runs, lambda run: [fault.kind for fault in run.faults]),
+            "Scenario": matrix(runs, lambda run: [f"{run.scenario} · {run.under_test}"]),
+            "Fault": matrix(runs, lambda run: [f"{fault.kind} · {run.under_test}" for fault in run.faults]),
         },
         lines=lines(runs),
         covered=covered(coverage, tried - coverage.runs),

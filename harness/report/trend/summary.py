@@ -40,7 +40,7 @@ MESSAGE_EVERY = 2_000
 DAMAGED = "damaged"
 OF_LOSSES = ("lost-write", "unseen")
 """Checks that count each lost record once; other expected findings are duplicates, or show the same losses again."""
-VERSION = {b"version": b"4"}
+VERSION = {b"version": b"5"}
 """Version of the table; one of another version is made again."""
 
 
@@ -76,6 +76,9 @@ class RunSummary:
     started_at: str
     """UTC, ISO 8601."""
     scenario: str
+    system: str
+    """The system under test; empty if unknown."""
+    driver: str
     dag: str
     """Airflow DAG that started it; empty for the command line."""
     outcome: str
@@ -88,6 +91,11 @@ class RunSummary:
     faults: list[FaultSummary]
     objectives: list[ObjectiveSummary] = field(default_factory=list)
     """Those that could be measured."""
+
+    @property
+    def under_test(self) -> str:
+        """System and driver, as text."""
+        return ", ".join(filter(None, (self.system, self.driver))) or "unknown"
 
     @property
     def night(self) -> str:
@@ -116,6 +124,8 @@ _OF_RUN = [
     ("stamp", pa.int64()),
     ("started_at", pa.string()),
     ("scenario", pa.string()),
+    ("system", pa.string()),
+    ("driver", pa.string()),
     ("dag", pa.string()),
     ("outcome", pa.string()),
     ("as_expected", pa.bool_()),
@@ -273,6 +283,8 @@ def _summary(folder: RunFolder, stamp: int) -> RunSummary:
         stamp=stamp,
         started_at=result.started_at,
         scenario=result.scenario,
+        system=result.system,
+        driver=result.driver,
         dag=origin.get("dag_id", ""),
         outcome=outcome,
         as_expected=outcome == (origin.get("expect") or expected(result.planted_bugs)),
@@ -308,6 +320,8 @@ def _damaged(folder: RunFolder, stamp: int) -> RunSummary:
         stamp=stamp,
         started_at=datetime.fromtimestamp(stamp / 1e9, UTC).isoformat(),
         scenario=folder.run_id.rsplit("-", 2)[0],
+        system="",
+        driver="",
         dag=_origin(folder).get("dag_id", ""),
         outcome=DAMAGED,
         as_expected=False,

@@ -69,6 +69,7 @@ LEFT_OUT = {
     "fault.parameters": "each kind has a section of its own",
     "roles": "steps name them",
     "cluster.external": "an existing cluster is described in a cluster file, which the scenario names",
+    "left_out": "it is noted when the scenario is loaded",
     "steps": "a story in an order is written into a scenario's file",
 }
 """What a scenario may have and the form does not, with the reason."""

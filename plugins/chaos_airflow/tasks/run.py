@@ -190,7 +190,8 @@ def _problem_noted(context: "Context") -> Iterator[None]:
         raise AirflowSkipException(f"refused: {error}") from error
     except (ScenarioError, PluginError) as error:
         note(WRONG, error)
-        raise AirflowFailException(str(error)) from error
+        log.error("%s", error)
+        raise AirflowFailException(str(error)) from None
     except Interrupted:  # the task is being stopped, and its XCom is not read
         raise
     except HarnessError as error:

@@ -127,7 +127,7 @@ _templates = Environment(
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_templates.globals.update(SHOWN_REASONS=SHOWN_REASONS, links=links, verdicts_of=verdicts_of)
+_templates.globals.update(SHOWN_REASONS=SHOWN_REASONS, left_out=answers.left_out, links=links, verdicts_of=verdicts_of)
 _templates.filters.update(
     answers=answers.answers,
     why=why,

@@ -32,10 +32,14 @@ class AcknowledgedInSync(Check):
         """One finding a leader, epoch and size of the ISR."""
         wrong = F.when(
             F.col("isr_size") < F.col("at_least"),
-            phrase("with {isr_size} in the ISR where {at_least} are needed"),
+            phrase(
+                "with {isr_size} in the ISR where {at_least} are needed ({answers} batches, from offset {first_offset})"
+            ),
         ).when(
             F.col("offset") >= F.col("high_watermark"),
-            phrase("up to offset {offset} while the high watermark was {high_watermark}"),
+            phrase(
+                "while the high watermark was still {high_watermark} ({answers} batches, from offset {first_offset})"
+            ),
         )
         rows = (
             with_required_isr(facts["acknowledgements"].where(F.col("acks") == ACKS_ALL), facts, settings)
@@ -47,8 +51,7 @@ class AcknowledgedInSync(Check):
             self.name,
             message=(
                 "acks=all succeeds only when enough replicas have the record: broker {broker}, leader of "
-                "{topic}-{partition} in epoch {leader_epoch}, acknowledged {answers} batches from offset "
-                "{first_offset}, {wrong}."
+                "{topic}-{partition} in epoch {leader_epoch}, acknowledged offset {offset} {wrong}."
             ),
             evidence=F.array(
                 event("acknowledgements", "broker", "seq", "isr_size", "first_offset", "offset", "high_watermark")

@@ -166,7 +166,7 @@ def test_objectives_are_lines_of_their_scenario(tmp_path: Path) -> None:
     rows = read(tmp_path)
     assert [run.outcome for run in rows] == ["missed"] * 3
     (line,) = [each for each in lines(rows) if "no_write_s" in each.name]
-    assert (line.name, line.unit, line.values) == ("kill-leader: no_write_s, median", "s", [6.0])
+    assert (line.name, line.unit, line.values) == ("kill-leader: no_write_s, median · python, process", "s", [6.0])
 
 
 def row(night: int, outcome: str = "held", *, expected: bool = True, **changes: Any) -> RunSummary:
@@ -175,6 +175,8 @@ def row(night: int, outcome: str = "held", *, expected: bool = True, **changes: 
         "stamp": 0,
         "started_at": f"2026-{10 + night // 31:02d}-{night % 31 + 1:02d}T02:00:00+00:00",
         "scenario": "smoke",
+        "system": "python",
+        "driver": "process",
         "dag": "",
         "outcome": outcome,
         "as_expected": expected,
@@ -226,17 +228,30 @@ def test_a_run_is_in_the_row_of_each_of_its_faults_once() -> None:
 def test_a_line_has_a_value_a_night_and_a_hole_where_there_is_none() -> None:
     kill = [FaultSummary(kind="kill", role="one", confirmed=True, unavailable_ms=ms) for ms in (1000.0, 3000.0)]
     drawn = {line.name: line for line in lines([row(0, faults=kill), row(1), row(2, faults=kill[:1])])}
-    assert drawn["no write after kill, longest"].values == [3.0, None, 1.0]
-    assert drawn["no write after kill, median"].values == [2.0, None, 1.0]
-    assert drawn["a run takes, median"].values == [10.0, 11.0, 12.0]
-    assert (drawn["no write after kill, longest"].last, drawn["no write after kill, longest"].worst) == (1.0, 3.0)
-    assert drawn["no write after kill, longest"].points == "0.0,2.0 100.0,14.0"
+    assert drawn["no write after kill, longest · python, process"].values == [3.0, None, 1.0]
+    assert drawn["no write after kill, median · python, process"].values == [2.0, None, 1.0]
+    assert drawn["a run takes, median · python, process"].values == [10.0, 11.0, 12.0]
+    assert (
+        drawn["no write after kill, longest · python, process"].last,
+        drawn["no write after kill, longest · python, process"].worst,
+    ) == (1.0, 3.0)
+    assert drawn["no write after kill, longest · python, process"].points == "0.0,2.0 100.0,14.0"
+
+
+def test_figures_of_different_systems_or_drivers_are_never_mixed() -> None:
+    runs = [row(0), row(0, system="kafka:4.4.0", duration_s=90.0), row(0, driver="docker", duration_s=50.0)]
+    took = {line.name: line.values for line in lines(runs) if line.name.startswith("a run takes, median")}
+    assert took == {
+        "a run takes, median · kafka:4.4.0, process": [90.0],
+        "a run takes, median · python, docker": [50.0],
+        "a run takes, median · python, process": [10.0],
+    }
 
 
 def test_a_value_alone_is_seen_too() -> None:
     kill = [FaultSummary(kind="kill", role="one", confirmed=True, unavailable_ms=1000.0)]
     drawn = {line.name: line.points for line in lines([row(0), row(1, faults=kill)])}
-    assert drawn["no write after kill, longest"] == "98.0,2.0 100.0,2.0"
+    assert drawn["no write after kill, longest · python, process"] == "98.0,2.0 100.0,2.0"
     assert lines([row(0)])[0].points == "0.0,2.0 2.0,2.0"
 
 
