@@ -1,7 +1,9 @@
 """What the pages show, and what they tell the browser not to do."""
 
+import io
 import json
 import re
+import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
@@ -397,3 +399,42 @@ def test_a_run_that_goes_on_says_how_it_is_doing_and_is_asked_again_until_it_is_
     result_of(RUN).save(folder.verdict)
     assert viewer.get(f"/kafka-chaos/runs/{RUN}/now").status_code == 204
     assert "data-now" not in viewer.get(f"/kafka-chaos/runs/{RUN}").text
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown"),
+    [
+        pytest.param({"system": "kafka:4.4.0"}, [2], id="a system"),
+        pytest.param({"driver": "docker"}, [3], id="a driver"),
+        pytest.param({"seed": "9"}, [3], id="a seed"),
+        pytest.param({"since": "2026-11-21"}, [2, 3], id="from a day on"),
+        pytest.param({"until": "2026-11-21", "driver": "process"}, [1, 2], id="until a day, and a driver"),
+        pytest.param({"seed": "", "since": "", "system": ""}, [1, 2, 3], id="nothing filled in"),
+    ],
+)
+def test_the_list_is_filtered_by_what_is_under_test_and_when(
+    viewer: "TestClient", runs: Path, asked: dict[str, str], shown: list[int]
+) -> None:
+    made(runs, "one-20261120T020000-00000007", origin=NIGHTLY)
+    second = made(runs, "two-20261121T020000-00000008", origin=NIGHTLY)
+    result_of(second.run_id).model_copy(update={"system": "kafka:4.4.0"}).save(second.verdict)
+    made(runs, "three-20261122T020000-00000009", origin=NIGHTLY, driver="docker")
+    page = viewer.get("/kafka-chaos/", params=asked).text
+    links_shown = [number for number, name in enumerate(("one", "two", "three"), 1) if f"/runs/{name}-2026" in page]
+    assert links_shown == shown
+
+
+def test_a_whole_run_is_one_archive_without_links_and_the_cluster(viewer: "TestClient", runs: Path) -> None:
+    folder = made(runs, RUN, origin=NIGHTLY)
+    (folder.root / "brokers" / "1").mkdir(parents=True)
+    (folder.root / "brokers" / "1" / "broker.log").write_text("started", encoding="utf-8")
+    folder.cluster.mkdir()
+    (folder.cluster / "secret").write_text("x", encoding="utf-8")
+    (folder.root / "out").symlink_to("/etc/hostname")
+    answer = viewer.get(f"/kafka-chaos/runs/{RUN}/archive")
+    assert answer.headers["content-disposition"] == f'attachment; filename="{RUN}.zip"'
+    with zipfile.ZipFile(io.BytesIO(answer.content)) as packed:
+        names = packed.namelist()
+        assert packed.read(f"{RUN}/brokers/1/broker.log") == b"started"
+    assert f"{RUN}/verdict.json" in names
+    assert [name for name in names if "secret" in name or name.endswith("/out")] == []

@@ -1,5 +1,6 @@
 """The application with the plugin's pages: it only answers GET, and no route to a run answers before `Reader` has."""
 
+from datetime import date
 from typing import Annotated
 
 from fastapi import Depends, FastAPI, Query, Request, Response, status
@@ -19,7 +20,10 @@ from harness.progress import Logged
 from harness.report.trend.summary import summaries
 
 Text = Annotated[str, Query(max_length=300)]
-Outcome = Annotated[State | None, BeforeValidator(lambda text: text or None)]
+UnlessEmpty = BeforeValidator(lambda text: text or None)
+Outcome = Annotated[State | None, UnlessEmpty]
+Number = Annotated[int | None, UnlessEmpty]
+Day = Annotated[date | None, UnlessEmpty]
 
 
 def runs_at_hand() -> Runs:
@@ -72,6 +76,7 @@ def create_app() -> FastAPI:
     app.get(f"/runs/{{name}}/{files.REPORT}")(report)
     app.get(f"/runs/{{name}}/{files.DATA_DOCS}/{{path:path}}")(data_docs)
     app.get("/runs/{name}/files/{file}")(download)
+    app.get("/runs/{name}/archive")(archive)
     for kind in (HTTPException, RequestValidationError, NotThere, TooLarge, OSError):
         app.add_exception_handler(kind, explain)
     return app
@@ -82,13 +87,30 @@ def list_runs(
     runs: RunsDep,
     scenario: Text = "",
     outcome: Outcome = None,
+    system: Text = "",
+    driver: Text = "",
+    seed: Number = None,
+    since: Day = None,
+    until: Day = None,
     dag_id: Text = "",
     run_id: Text = "",
     before: Text = "",
     skipped: Annotated[int, Query(ge=0)] = 0,
 ) -> Response:
     """Show the runs, the newest first."""
-    filters = Filters(scenario=scenario, outcome=outcome, dag_id=dag_id, run_id=run_id, before=before, skipped=skipped)
+    filters = Filters(
+        scenario=scenario,
+        outcome=outcome,
+        system=system,
+        driver=driver,
+        seed=seed,
+        since=since,
+        until=until,
+        dag_id=dag_id,
+        run_id=run_id,
+        before=before,
+        skipped=skipped,
+    )
     return pages.runs(filters, page_of(runs, filters, reader.may_see))
 
 
@@ -171,6 +193,11 @@ def library(request: Request) -> Response:
 def download(run: RunDep, runs: RunsDep, file: str) -> Response:
     """Return a file of the run to be saved."""
     return files.download(runs, run.name, file)
+
+
+def archive(run: RunDep, runs: RunsDep) -> Response:
+    """Return all files of the run as one archive to be saved."""
+    return files.archive(runs, run.name)
 
 
 def static(request: Request) -> Response:

@@ -1,16 +1,22 @@
 """Which files of a run can be had, and how a browser is to take each: as a document in a cage, or as a download."""
 
+import tempfile
+import zipfile
 from dataclasses import dataclass
+from functools import partial
 from importlib.resources import files
 from pathlib import PurePosixPath
 
 from fastapi import Response
+from fastapi.responses import StreamingResponse
+from starlette.background import BackgroundTask
 
 from chaos_airflow.runs import RunName
 from chaos_airflow.views.headers import DOCS_POLICY, REPORT_POLICY
 from chaos_airflow.views.reading import NAMES, NotThere, Runs
 from harness.store.folder import LIBRARY
 
+CHUNK_BYTES = 1 << 20
 REPORT = str(NAMES.report)
 DATA_DOCS = str(NAMES.data_docs)
 
@@ -92,6 +98,22 @@ def download(runs: Runs, name: RunName, file: str) -> Response:
         raise NotThere(f"{file} is not for download")
     disposition = f'attachment; filename="{name.text}-{file}"'
     return Response(runs.read(name, file), media_type=RAW[file], headers={"Content-Disposition": disposition})
+
+
+def archive(runs: Runs, name: RunName) -> Response:
+    """Return all files of a run in a ZIP archive, whose one folder has the run's name."""
+    packed = tempfile.TemporaryFile()  # noqa: SIM115  closed when all of it is sent
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as into:
+        for file in runs.files(name):
+            into.writestr(f"{name.text}/{file}", runs.read(name, file))
+    packed.seek(0)
+    disposition = f'attachment; filename="{name.text}.zip"'
+    return StreamingResponse(
+        iter(partial(packed.read, CHUNK_BYTES), b""),
+        media_type="application/zip",
+        headers={"Content-Disposition": disposition},
+        background=BackgroundTask(packed.close),
+    )
 
 
 def static(file: str) -> Response:

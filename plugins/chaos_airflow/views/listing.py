@@ -3,10 +3,12 @@
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 
 from chaos_airflow.runs import Origin, RunName
 from chaos_airflow.views.reading import Overview, Runs, State
 
+NARROWING = ("scenario", "outcome", "system", "driver", "seed", "since", "until", "dag_id", "run_id")
 PAGE = 50
 SCANNED = 1000
 """How many runs one page looks into for those that are asked for; the link to older ones goes on from there."""
@@ -20,6 +22,12 @@ class Filters:
 
     scenario: str = ""
     outcome: State | None = None
+    system: str = ""
+    driver: str = ""
+    seed: int | None = None
+    since: date | None = None
+    until: date | None = None
+    """Days, UTC, both included."""
     dag_id: str = ""
     run_id: str = ""
     before: str = ""
@@ -30,7 +38,30 @@ class Filters:
     @property
     def whole_dag_run(self) -> bool:
         """Whether all runs of one DAG run are asked for."""
-        return bool(self.dag_id and self.run_id) and not (self.scenario or self.outcome)
+        return bool(self.dag_id and self.run_id) and self.asked.keys() <= {"dag_id", "run_id"}
+
+    @property
+    def asked(self) -> dict[str, str]:
+        """What is not empty, as text, without what asks for a further page."""
+        values = {name: getattr(self, name) for name in NARROWING}
+        return {name: str(value) for name, value in values.items() if value not in (None, "")}
+
+    def names(self, name: RunName) -> bool:
+        """Return whether a run's name is of what is asked for."""
+        day = name.made.date()
+        return (
+            self.scenario in ("", name.scenario)
+            and self.seed in (None, name.seed)
+            and (self.since is None or day >= self.since)
+            and (self.until is None or day <= self.until)
+        )
+
+    def has(self, row: Overview) -> bool:
+        """Return whether a run, once it is read, is of what is asked for."""
+        tested = (row.result.system, row.result.driver) if row.result else ("", "")
+        asked = (self.system, self.driver)
+        alike = all(wanted in ("", actual) for wanted, actual in zip(asked, tested, strict=True))
+        return alike and self.outcome in (None, row.state)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +80,7 @@ class Page:
 def page_of(runs: Runs, filters: Filters, may_see: Callable[[Origin | None], bool]) -> Page:
     """Return the newest runs that are asked for and that the reader may see."""
     names = runs.names()
-    chosen = [name for name in names if filters.scenario in ("", name.scenario)]
+    chosen = [name for name in names if filters.names(name)]
     if filters.dag_id or filters.run_id:
         chosen = [name for name, _ in made_by(runs, chosen, filters.dag_id, filters.run_id)]
     if before := RunName.parse(filters.before):
@@ -60,7 +91,7 @@ def page_of(runs: Runs, filters: Filters, may_see: Callable[[Origin | None], boo
     for row in _read(runs, chosen[:SCANNED]):
         looked_at += 1
         skipped += 1
-        if may_see(row.origin) and filters.outcome in (None, row.state):
+        if may_see(row.origin) and filters.has(row):
             rows.append(row)
             last, skipped = row.name.text, 0
             if len(rows) == PAGE:

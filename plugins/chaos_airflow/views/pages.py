@@ -43,8 +43,7 @@ MOODS = answers.MOODS | {
 
 def runs(filters: Filters, page: Page) -> HTMLResponse:
     """Return the list of runs."""
-    narrowed = {name: getattr(filters, name) for name in ("scenario", "outcome", "dag_id", "run_id")}
-    older = links.list_page(**narrowed, **page.older) if page.older else ""
+    older = links.list_page(**filters.asked, **page.older) if page.older else ""
     night = night_of(page.rows) if filters.whole_dag_run and page.rows else None
     return _page("list.html.j2", filters=filters, page=page, night=night, older=older, states=list(State))
 

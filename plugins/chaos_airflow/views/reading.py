@@ -168,6 +168,12 @@ class Runs:
             raise TooLarge(f"{file} is larger than {MAX_FILE_BYTES >> 20} MiB; read it in the run's folder")
         return content
 
+    def files(self, name: RunName) -> list[str]:
+        """Return the files of a run that may be read, relative to its folder; not the cluster's working folder."""
+        root = self._inside(name.text, "")
+        found = (path.removeprefix(root).lstrip("/") for path in sorted(self._fs.find(root)))
+        return [file for file in found if not file.startswith(f"{NAMES.cluster}/") and self.has(name, file)]
+
     def beside(self, file: str) -> bytes:
         """Return a file that lies beside the runs; no link is followed.
 
