@@ -26,6 +26,7 @@ from harness.cli.run import replay, run
 from harness.cli.shrink import shrink
 from harness.cli.simulate import simulate
 from harness.cli.sql import sql
+from harness.cli.status import abort, status
 from harness.cli.trend import trend
 from harness.cli.validate import validate
 from harness.cli.why import why
@@ -41,6 +42,8 @@ COMMANDS: dict[str, tuple[str, Callable[..., None], str]] = {
     "validate": (RUNNING, validate, "smoke my-scenario.yaml"),
     "plan": (RUNNING, plan, "smoke --seed 7"),
     "replay": (RUNNING, replay, "runs/smoke-20260101T120000-0000002a"),
+    "status": (RUNNING, status, "runs/smoke-20260101T120000-0000002a"),
+    "abort": (RUNNING, abort, "runs/smoke-20260101T120000-0000002a"),
     "new": (RUNNING, new, "fault nap"),
     "why": (LOOKING, why, "runs/smoke-20260101T120000-0000002a"),
     "explain": (LOOKING, explain, "runs/smoke-20260101T120000-0000002a I10"),

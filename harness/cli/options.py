@@ -89,6 +89,15 @@ def _writable(path: Path | None) -> Path | None:
 Junit = Annotated[
     Path | None, typer.Option("--junit", metavar="FILE", callback=_writable, help="File for the result as JUnit XML.")
 ]
+Notify = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--notify",
+        metavar="TARGET",
+        help="Say the outcome to https://…, slack+https://… or mailto:…; ${env:NAME} holds a secret; repeatable.",
+    ),
+]
+Detach = Annotated[bool, typer.Option("--detach", help="Return at once; see chaos status and chaos abort.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Also list each promise that held.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 

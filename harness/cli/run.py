@@ -1,7 +1,10 @@
 """`chaos run` and `chaos replay`: a whole experiment, and its verdicts."""
 
+import json
 import os
 import shutil
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,10 +13,12 @@ import typer
 from harness.cli.options import (
     DEFAULT_RUNS,
     ClusterPath,
+    Detach,
     Driver,
     EngineName,
     Json,
     Junit,
+    Notify,
     Owned,
     PlantedBugs,
     RunPath,
@@ -31,6 +36,7 @@ from harness.errors import HarnessError, Refused, ScenarioError
 from harness.system.engine import choose_engine
 
 if TYPE_CHECKING:
+    from harness.report.notify import Target
     from harness.store.folder import RunFolder
 
 
@@ -47,6 +53,8 @@ def run(
     owned: Owned = False,
     engine: EngineName = None,
     junit: Junit = None,
+    notify: Notify = None,
+    detach: Detach = False,
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
@@ -56,20 +64,30 @@ def run(
     """
     from harness import phases
     from harness.report.junit import write_not_started
+    from harness.report.notify import target_of
     from harness.scenario.suite import is_suite
 
     choose_engine(engine)
+    targets = [target_of(text) for text in notify or ()]
     if is_suite(scenario):
         from harness.cli.run_suite import run_suite
 
         several = str(times) if times > 1 else None
         refuse_for_suite(
-            driver=driver, system=system, cluster=cluster, planted_bug=planted_bugs, set=sets, times=several
+            driver=driver,
+            system=system,
+            cluster=cluster,
+            planted_bug=planted_bugs,
+            set=sets,
+            times=several,
+            detach=detach,
         )
-        code = run_suite(scenario, runs, seed=seed, owned=owned, junit=junit, as_json=as_json, verbose=verbose)
-        raise typer.Exit(code)
+        how = {"owned": owned, "as_json": as_json, "verbose": verbose}
+        raise typer.Exit(run_suite(scenario, runs, seed=seed, junit=junit, targets=targets, **how))
     systems = system.split(",") if system else [None]
     if times > 1 or len(systems) > 1:
+        if detach or targets:
+            raise ScenarioError("--detach and --notify: only for one run, or a suite for --notify")
         from harness.cli.run_several import Wanted, run_several
 
         wanted_runs = Wanted(name=scenario, driver=driver, cluster=cluster, planted_bugs=planted_bugs, sets=sets)
@@ -82,10 +100,26 @@ def run(
         if junit is not None:
             write_not_started(junit, scenario, str(error), refused=isinstance(error, Refused))
         raise
-    _carry_out(folder, junit, as_json=as_json, verbose=verbose)
+    if detach and _left(folder, as_json=as_json):
+        return
+    _carry_out(folder, junit, targets, as_json=as_json, verbose=verbose)
 
 
-def refuse_for_suite(**options: str | list[str] | None) -> None:
+def _left(folder: "RunFolder", *, as_json: bool) -> bool:
+    """Return whether another process carries out the run from now on; print how to reach it."""
+    from harness.cli.detached import leave_terminal
+
+    pid = leave_terminal(folder.log)
+    if pid is None:
+        return False
+    if as_json:
+        typer.echo(json.dumps({"run": str(folder.root), "pid": pid}))
+    else:
+        typer.echo(f"run     {folder.root}\nstatus  chaos status {folder.root}\nabort   chaos abort {folder.root}")
+    return True
+
+
+def refuse_for_suite(**options: str | list[str] | bool | None) -> None:
     """Refuse what a suite says of each of its runs."""
     if given := [f"--{name.replace('_', '-')}" for name, value in options.items() if value]:
         raise ScenarioError(f"{', '.join(given)}: a suite says this of each of its runs; run a scenario of it alone")
@@ -111,7 +145,9 @@ def replay(
     _carry_out(folder, junit, as_json=as_json, verbose=verbose)
 
 
-def _carry_out(folder: "RunFolder", junit: Path | None, *, as_json: bool, verbose: bool) -> None:
+def _carry_out(
+    folder: "RunFolder", junit: Path | None, targets: "Sequence[Target]" = (), *, as_json: bool, verbose: bool
+) -> None:
     from harness import phases
     from harness.cli.terminal import PatientConsole, TerminalProgress, next_steps, show_outcome
     from harness.report.junit import write_junit
@@ -128,4 +164,9 @@ def _carry_out(folder: "RunFolder", junit: Path | None, *, as_json: bool, verbos
             typer.echo(str(error), err=True)
     else:
         show_outcome(PatientConsole(), outcome, next_steps(folder, outcome.result), verbose=verbose)
+    if targets:
+        from harness.report.conclusion import concluded
+        from harness.report.notify import of_run, send_all
+
+        send_all(targets, of_run(concluded(folder)), partial(typer.echo, err=True))
     raise typer.Exit(outcome.exit_code)

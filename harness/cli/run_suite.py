@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 import typer
@@ -13,6 +14,7 @@ from harness.errors import ClusterError, HarnessError, Interrupted, Refused
 from harness.report.conclusion import REFUSED, Conclusion, SuiteEntry, concluded
 from harness.report.junit import write_suite
 from harness.report.live import Watch
+from harness.report.notify import Target, of_suite, send_all
 from harness.scenario.file import load_scenario, scenario_of
 from harness.scenario.plan import load_plan
 from harness.scenario.source import options
@@ -27,7 +29,15 @@ CODES = EXIT_CODES | {HELD: ExitCode.VIOLATED, REFUSED: ExitCode.USAGE}
 
 
 def run_suite(
-    name: str, runs: Path, *, seed: int | None, owned: bool, junit: Path | None, as_json: bool, verbose: bool
+    name: str,
+    runs: Path,
+    *,
+    seed: int | None,
+    owned: bool,
+    junit: Path | None,
+    targets: Sequence[Target],
+    as_json: bool,
+    verbose: bool,
 ) -> ExitCode:
     """Carry out a suite, print how each run ended, and return the exit code.
 
@@ -37,6 +47,7 @@ def run_suite(
         seed: Of its first run; each further one has the next. Seeds that the suite names stay.
         owned: Whether existing clusters may be disturbed.
         junit: Where a case for each run is written.
+        targets: Receive a notification at the end.
         as_json: Whether JSON is printed instead of a table.
         verbose: Whether each promise that held is printed.
 
@@ -53,6 +64,8 @@ def run_suite(
         if junit is not None:
             write_suite(junit, name, entries)
         _show(name, entries, as_json=as_json)
+        unexpected = [entry for entry in entries if entry["outcome"] != entry["expect"]]
+        send_all(targets, of_suite(name, entries, unexpected), partial(typer.echo, err=True))
     return exit_code(entries)
 
 

@@ -97,6 +97,11 @@ class RunFolder(ResultFolder[Path]):
         return self.root / "tables"
 
     @property
+    def log(self) -> Path:
+        """The output of a run that left its terminal; missing otherwise."""
+        return self.root / "run.log"
+
+    @property
     def origin(self) -> Path:
         """The scheduler's task that started this run, as JSON; missing if the command line did."""
         return self.root / "origin.json"
