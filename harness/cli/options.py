@@ -97,6 +97,10 @@ Notify = Annotated[
         help="Say the outcome to https://…, slack+https://… or mailto:…; ${env:NAME} holds a secret; repeatable.",
     ),
 ]
+Metrics = Annotated[
+    int | None,
+    typer.Option("--metrics", min=1, max=65_535, metavar="PORT", help="Serve the run to Prometheus on 127.0.0.1."),
+]
 Detach = Annotated[bool, typer.Option("--detach", help="Return at once; see chaos status and chaos abort.")]
 Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Also list each promise that held.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from harness.cli.options import (
     EngineName,
     Json,
     Junit,
+    Metrics,
     Notify,
     Owned,
     PlantedBugs,
@@ -34,6 +36,7 @@ from harness.cli.options import (
 )
 from harness.errors import HarnessError, Refused, ScenarioError
 from harness.system.engine import choose_engine
+from harness.system.extras import require
 
 if TYPE_CHECKING:
     from harness.report.notify import Target
@@ -54,6 +57,7 @@ def run(
     engine: EngineName = None,
     junit: Junit = None,
     notify: Notify = None,
+    metrics: Metrics = None,
     detach: Detach = False,
     as_json: Json = False,
     verbose: Verbose = False,
@@ -81,18 +85,21 @@ def run(
             set=sets,
             times=several,
             detach=detach,
+            metrics=str(metrics or ""),
         )
         how = {"owned": owned, "as_json": as_json, "verbose": verbose}
         raise typer.Exit(run_suite(scenario, runs, seed=seed, junit=junit, targets=targets, **how))
     systems = system.split(",") if system else [None]
     if times > 1 or len(systems) > 1:
-        if detach or targets:
-            raise ScenarioError("--detach and --notify: only for one run, or a suite for --notify")
+        if detach or targets or metrics:
+            raise ScenarioError("--detach, --notify and --metrics do not go with several systems or --times")
         from harness.cli.run_several import Wanted, run_several
 
         wanted_runs = Wanted(name=scenario, driver=driver, cluster=cluster, planted_bugs=planted_bugs, sets=sets)
         how = {"owned": owned, "as_json": as_json, "verbose": verbose}
         raise typer.Exit(run_several(wanted_runs, systems, times, runs, seed=seed, junit=junit, **how))
+    if metrics is not None:
+        require("prometheus_client")
     try:
         wanted = scenario_of(scenario, driver, planted_bugs, sets, system, cluster)
         folder = phases.create_from(wanted, seed, runs, owned=owned)
@@ -102,7 +109,18 @@ def run(
         raise
     if detach and _left(folder, as_json=as_json):
         return
-    _carry_out(folder, junit, targets, as_json=as_json, verbose=verbose)
+    with _metrics_served(folder, metrics):
+        _carry_out(folder, junit, targets, as_json=as_json, verbose=verbose)
+
+
+def _metrics_served(folder: "RunFolder", port: int | None) -> AbstractContextManager[object]:
+    """Serve the metrics of a run while this is entered, if a port is given."""
+    if port is None:
+        return nullcontext()
+    from harness.report.openmetrics import served
+    from harness.scenario.file import scenario_of as scenario_of_run
+
+    return served(folder, scenario_of_run(folder).name, port)
 
 
 def _left(folder: "RunFolder", *, as_json: bool) -> bool:

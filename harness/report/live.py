@@ -49,6 +49,23 @@ class Situation:
         return " · ".join(f"{about}: {words}" for about, words in self.rows)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Numbers:
+    """The state of a run as numbers."""
+
+    phase: str
+    in_force: list[str]
+    """Kinds of the faults in force."""
+    sends: dict[str, int]
+    """Ended sends since the start, by outcome: acknowledged, unknown, failed."""
+    brokers: int
+    """Registered brokers."""
+    partitions: int
+    without_leader: int
+    isr_not_full: int
+    """Partitions with a replica outside the ISR."""
+
+
 class Tail:
     """The growing end of a file, look by look."""
 
@@ -105,6 +122,19 @@ class Watch:
         here = self._phase.get("host") == socket.gethostname()
         return Situation(phase=phase, rows=[*self._faults.look(here=here), *self._load.look(), *self._cluster.look()])
 
+    def numbers(self) -> Numbers:
+        """Return the same as numbers."""
+        situation = self.look()
+        return Numbers(
+            phase=situation.phase,
+            in_force=[str(entry.get("fault", "")) for entry in self._faults.in_force()],
+            sends={name: self._load.ended[key] for key, name in OUTCOMES.items()},
+            brokers=len(self._cluster.registered()),
+            partitions=len(self._cluster.isrs),
+            without_leader=len(self._cluster.without_leader()),
+            isr_not_full=len(self._cluster.short()),
+        )
+
 
 class _Load:
     """Throughput of clients."""
@@ -114,19 +144,19 @@ class _Load:
         self._tails: dict[Path, Tail] = {}
         self._looks: deque[tuple[float, dict[bytes, int]]] = deque()
         """Instant, and ended operations by outcome."""
-        self._ended = dict.fromkeys(OUTCOMES, 0)
+        self.ended = dict.fromkeys(OUTCOMES, 0)
 
     def look(self) -> Iterator[tuple[str, str]]:
         for path in sorted(self._folder.glob("*.jsonl")):
             for outcome in ENDED.findall(self._tails.setdefault(path, Tail(path, MOST_BYTES)).lines()):
-                self._ended[outcome] += 1
+                self.ended[outcome] += 1
         now_s = time.monotonic()
-        self._looks.append((now_s, dict(self._ended)))
+        self._looks.append((now_s, dict(self.ended)))
         while len(self._looks) > 2 and self._looks[1][0] <= now_s - RATED_S:
             self._looks.popleft()
         then_s, ended = self._looks[0]
         if now_s > then_s:
-            rates = {name: (self._ended[key] - ended[key]) / (now_s - then_s) for key, name in OUTCOMES.items()}
+            rates = {name: (self.ended[key] - ended[key]) / (now_s - then_s) for key, name in OUTCOMES.items()}
             yield "sends a second", ", ".join(f"{rate:.0f} {name}" for name, rate in rates.items())
 
 
@@ -153,8 +183,7 @@ class _Faults:
                 self._over.add(number)
             else:
                 self._begun.setdefault(number, entry)
-        in_force = [entry for number, entry in self._begun.items() if number not in self._over]
-        yield "in force", ", ".join(_named(entry) for entry in in_force) or "no fault"
+        yield "in force", ", ".join(_named(entry) for entry in self.in_force()) or "no fault"
         known = {*self._begun, *self._over}
         if waiting := [entry for number, entry in self._postponed.items() if number not in known]:
             yield "postponed", ", ".join(map(_named, waiting))
@@ -163,6 +192,10 @@ class _Faults:
         if coming:
             first = min(coming, key=lambda each: each.at_s)
             yield "next", f"{first.fault} {first.target}".strip() + self._when(first, here=here)
+
+    def in_force(self) -> list[dict[str, Any]]:
+        """Return the journal's entry of each fault in force."""
+        return [entry for number, entry in self._begun.items() if number not in self._over]
 
     def _when(self, planned: PlannedFault, *, here: bool) -> str:
         """Return the time until it is due, by this machine's clock; empty if the schedule has not begun."""
@@ -184,7 +217,7 @@ class _Cluster:
         self._history = Tail(history)
         self._brokers: dict[str, bool] = {}
         self._leaders: dict[str, int] = {}
-        self._isrs: dict[str, list[int]] = {}
+        self.isrs: dict[str, list[int]] = {}
         self._replicas: dict[str, int] = {}
 
     def look(self) -> Iterator[tuple[str, str]]:
@@ -192,16 +225,26 @@ class _Cluster:
             self._take(str(entry.get("path")), entry.get("type") == "delete", str(entry.get("data") or ""))
         if not self._brokers:
             return
-        up = [broker for broker, registered in sorted(self._brokers.items()) if registered]
+        up = self.registered()
         yield "brokers", f"{len(up)} of {len(self._brokers)} registered: {', '.join(up) or 'none'}"
-        without = [partition for partition, leader in self._leaders.items() if leader < 0]
-        yield "without leader", _listed(without, len(self._leaders))
-        short = [
+        yield "without leader", _listed(self.without_leader(), len(self._leaders))
+        yield "ISR not full", _listed(self.short(), len(self.isrs))
+
+    def registered(self) -> list[str]:
+        """Return the registered brokers."""
+        return [broker for broker, registered in sorted(self._brokers.items()) if registered]
+
+    def without_leader(self) -> list[str]:
+        """Return the partitions without a leader."""
+        return [partition for partition, leader in self._leaders.items() if leader < 0]
+
+    def short(self) -> list[str]:
+        """Return the partitions with a replica outside the ISR, each with its ISR."""
+        return [
             f"{partition} ({','.join(map(str, isr))})"
-            for partition, isr in self._isrs.items()
+            for partition, isr in self.isrs.items()
             if len(isr) < self._replicas.get(partition, len(isr))
         ]
-        yield "ISR not full", _listed(short, len(self._isrs))
 
     def _take(self, path: str, deleted: bool, data: str) -> None:
         if registration := REGISTRATION.fullmatch(path):
@@ -210,10 +253,10 @@ class _Cluster:
             partition = f"{state['topic']}-{state['partition']}"
             if deleted:
                 self._leaders.pop(partition, None)
-                self._isrs.pop(partition, None)
+                self.isrs.pop(partition, None)
             elif isinstance(leader := _object(data).get("leader"), int):
                 self._leaders[partition] = leader
-                self._isrs[partition] = _object(data).get("isr") or []
+                self.isrs[partition] = _object(data).get("isr") or []
         elif topic := TOPIC.fullmatch(path):
             for number, replicas in (_object(data).get("partitions") or {}).items():
                 self._replicas[f"{topic['topic']}-{number}"] = len(replicas)

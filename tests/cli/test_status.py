@@ -18,6 +18,13 @@ HERE = socket.gethostname()
 GONE = ProcessIdentity(pid=os.getpid(), started="never")
 
 
+def own() -> ProcessIdentity:
+    """Return this process."""
+    found = identify(os.getpid())
+    assert found is not None
+    return found
+
+
 def wrote(folder: RunFolder, phases: Iterable[tuple[str, bool]], process: ProcessIdentity, host: str = HERE) -> None:
     """Write the record of phases; the second value says whether one is over."""
     lines = []
@@ -55,7 +62,7 @@ def test_how_far_a_run_is(
     text: str,
 ) -> None:
     if phases:
-        wrote(folder, phases, process or identify(os.getpid()), host)
+        wrote(folder, phases, process or own(), host)
     else:
         folder.phases.unlink(missing_ok=True)
     how = progressed(folder)
@@ -96,7 +103,7 @@ def test_what_cannot_be_aborted_is_refused(
 def test_a_run_of_airflow_is_ended_there(chaos: Any, folder: RunFolder) -> None:
     folder.plan.touch()
     folder.origin.write_text("{}", encoding="utf-8")
-    wrote(folder, [("drive", False)], identify(os.getpid()))
+    wrote(folder, [("drive", False)], own())
     assert "mark that task as failed there" in chaos("abort", str(folder.root))[2]
 
 
@@ -104,7 +111,7 @@ def test_abort_interrupts_the_process_and_waits_for_its_end(
     chaos: Any, folder: RunFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder.plan.touch()
-    wrote(folder, [("drive", False)], identify(os.getpid()))
+    wrote(folder, [("drive", False)], own())
     sent = []
     monkeypatch.setattr(ProcessIdentity, "send", lambda _, number: sent.append(number))
     monkeypatch.setattr(ProcessIdentity, "alive", lambda _: not sent)

@@ -1,6 +1,7 @@
 """Notifications: which targets there are, what each receives, and that no secret is shown when one fails."""
 
 import json
+import smtplib
 import threading
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -103,7 +104,7 @@ class Smtp:
 
 def test_mail_is_encrypted_before_the_password_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Smtp, "done", [])
-    monkeypatch.setattr(notify.smtplib, "SMTP", Smtp)
+    monkeypatch.setattr(smtplib, "SMTP", Smtp)
     monkeypatch.setenv(notify.SMTP, f"smtp://me:{SECRET}%21@mail.example.org:587")
     monkeypatch.setenv(notify.SENDER, "chaos@example.org")
     send_all([target_of("mailto:ops@example.org")], of_run(CONCLUSION), print)
