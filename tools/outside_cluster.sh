@@ -8,7 +8,8 @@
 # `up` prints lines NAME=VALUE: id, bootstrap_servers, and zookeeper or controllers.
 # Ports: BASE_PORT (default 39092) and those after it. DIR/extra.properties goes to the end of each broker's
 # properties. DIR/environment is sourced: LISTENER_PROTOCOL (PLAINTEXT) and CONTROLLER_PROTOCOL name the protocols,
-# JAVA_OPTIONS goes to each JVM, ZOOKEEPER_PROPERTIES to ZooKeeper's configuration.
+# JAVA_OPTIONS goes to each JVM, ZOOKEEPER_PROPERTIES to ZooKeeper's configuration. RELAYED=yes: each broker has one more
+# listener, whose clients it leads through a relay; `up` prints relay=ID@LISTEN@TARGET,…
 set -euo pipefail
 command=${1:?up, kill, stop, pause, resume, start, data, logs or down}; dir=$(realpath -m "${2:?a folder}")
 mkdir -p "$dir"; cd "$dir"
@@ -60,7 +61,8 @@ P
 }
 
 configure() { # ID BROKERS VOTERS
-  replicas=$(($2 < 3 ? $2 : 3))
+  replicas=$(($2 < 3 ? $2 : 3)) listeners=CLIENTS://127.0.0.1:$((base + $1))
+  [ -z "${RELAYED:-}" ] || listeners+=,RELAYED://127.0.0.1:$((base + 3 + $1))
   cat >"$1.properties" <<P
 log.dirs=$dir/$1.data
 auto.create.topics.enable=false
@@ -71,14 +73,15 @@ transaction.state.log.replication.factor=$replicas
 transaction.state.log.min.isr=1
 group.initial.rebalance.delay.ms=0
 P
+  [ -z "${RELAYED:-}" ] || echo "advertised.listeners=${listeners%:*}:$((base + 6 + $1))" >>"$1.properties"
   if [ -n "$3" ]; then
     cat >>"$1.properties" <<P
 node.id=$1
 process.roles=broker,controller
 controller.quorum.voters=$3
 controller.listener.names=CONTROLLER
-listeners=CLIENTS://127.0.0.1:$((base + $1)),CONTROLLER://127.0.0.1:$((base + 10 + $1))
-listener.security.protocol.map=CLIENTS:$protocol,CONTROLLER:$controllers_protocol
+listeners=$listeners,CONTROLLER://127.0.0.1:$((base + 10 + $1))
+listener.security.protocol.map=CLIENTS:$protocol,RELAYED:$protocol,CONTROLLER:$controllers_protocol
 inter.broker.listener.name=CLIENTS
 broker.session.timeout.ms=6000
 P
@@ -87,8 +90,8 @@ P
 broker.id=$1
 zookeeper.connect=127.0.0.1:$zk_port
 zookeeper.session.timeout.ms=6000
-listeners=CLIENTS://127.0.0.1:$((base + $1))
-listener.security.protocol.map=CLIENTS:$protocol
+listeners=$listeners
+listener.security.protocol.map=CLIENTS:$protocol,RELAYED:$protocol
 inter.broker.listener.name=CLIENTS
 P
   fi
@@ -116,6 +119,8 @@ up)
   done
   for n in $(seq "$count"); do until_said "$n" '\[KafkaServer id=[0-9]+\] started|\[KafkaRaftServer nodeId=[0-9]+\] .*started|Kafka Server started'; done
   sed -n 's/^cluster.id=/id=/p' 1.data/meta.properties
+  [ -z "${RELAYED:-}" ] || printf 'relay=%s\n' "$(for n in $(seq "$count"); do
+    printf '%s@127.0.0.1:%s@127.0.0.1:%s,' "$n" $((base + 6 + n)) $((base + 3 + n)); done)"
   printf 'bootstrap_servers=%s\n' "$(seq -s, -f "127.0.0.1:%.0f" $((base + 1)) $((base + count)))"
   if [ -n "$voters" ]; then printf 'controllers=%s\n' "${voters%,}"; else printf 'zookeeper=127.0.0.1:%s\n' "$zk_port"; fi ;;
 down)

@@ -181,7 +181,7 @@ class SupervisedDriver(RunsClients, ABC):
                 self._broker_status(layout, broker_id, servers.get(broker_process(broker_id), NEVER_STARTED))
                 for broker_id in layout.brokers
             ),
-            severed=_ended_relay(layout, servers.get(relay.PROCESS, NEVER_STARTED)),
+            severed=ended_relay(servers.get(relay.PROCESS)) if layout.relay else "",
         )
 
     async def stop(self) -> None:
@@ -400,8 +400,20 @@ def _validate(request: ClusterRequest) -> None:
         raise ScenarioError(str(error)) from error
 
 
-def _ended_relay(layout: ClusterLayout, server: ServerState) -> str:
-    if not layout.relay or not server.starts or server.state != ProcessState.STOPPED:
+def server_state(child: dict[str, Any]) -> ServerState:
+    """Return the state of a child of the supervisor."""
+    ended = child["state"] == ProcessState.STOPPED
+    return ServerState(
+        state=ProcessState.STOPPED if ended else child["state"],
+        pid=None if ended else child["pid"],
+        starts=child["starts"],
+        exit_status=child["status"],
+    )
+
+
+def ended_relay(server: ServerState | None) -> str:
+    """Return that the relay has ended, as a reason why intact servers do not reach each other; empty if it has not."""
+    if server is None or not server.starts or server.state != ProcessState.STOPPED:
         return ""
     return f"the relay ended with status {server.exit_status}, and all connections with it"
 

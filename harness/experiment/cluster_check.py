@@ -4,15 +4,20 @@ import asyncio
 import json
 import shlex
 import shutil
+import sys
 import tempfile
 from collections.abc import AsyncIterator, Awaitable
-from dataclasses import dataclass
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from harness.cluster import relay
 from harness.cluster.external.brokers_logs import described
 from harness.cluster.external.commands import PLACEHOLDERS, filled
 from harness.cluster.external.driver import log_of
+from harness.cluster.external.forwards import Forward, listening, not_advertised, setup_of
 from harness.cluster.external.place import LOGS, ExternalCluster, taken_by_runs
+from harness.cluster.relay.listeners import save
 from harness.errors import ClusterError
 from harness.experiment.topics import TopicAdmin
 from harness.kafka.brokers import described_cluster, listed_brokers
@@ -61,6 +66,17 @@ async def tried(cluster: ExternalCluster) -> list[Tried]:
 
 
 async def _all(cluster: ExternalCluster) -> AsyncIterator[Tried]:
+    async with AsyncExitStack() as stack:
+        for broker_id, forward in sorted(cluster.relay.items()):
+            yield await _tried(f"listener {forward.target} of broker {broker_id}", _leads(cluster, broker_id, forward))
+        if cluster.relay:
+            yield await _tried("relay", _relayed(cluster, stack))
+        async for each in _beyond(cluster):
+            yield each
+
+
+async def _beyond(cluster: ExternalCluster) -> AsyncIterator[Tried]:
+    """Yield what was tried as clients connect: through the relay, if there is one."""
     addresses: dict[int, str] = {}
     for address in cluster.bootstrap_servers.split(","):
         yield await _tried(f"bootstrap server {address}", _identity(cluster, address, addresses))
@@ -74,7 +90,8 @@ async def _all(cluster: ExternalCluster) -> AsyncIterator[Tried]:
         for server in every:
             target = "" if server is None else f" of broker {server}"
             if action == LOGS and server is not None:
-                yield await _tried(f"command {action}{target}", _logs(cluster, server, addresses.get(server, "")))
+                address = "" if server not in addresses else replace(cluster, addresses=addresses).direct(server)
+                yield await _tried(f"command {action}{target}", _logs(cluster, server, address))
             else:
                 trying = asyncio.to_thread(_command, cluster, action, server)
                 yield await _tried(f"command {action}{target}", trying)
@@ -96,6 +113,36 @@ async def _identity(cluster: ExternalCluster, server: str, addresses: dict[int, 
         raise ClusterError(f"it lists the brokers {sorted(brokers)}; the file names {sorted(cluster.hosts)}")
     addresses.update(brokers)
     return f"{security.described}, brokers {', '.join(map(str, sorted(brokers)))}"
+
+
+async def _leads(cluster: ExternalCluster, broker_id: int, forward: Forward) -> str:
+    """See that the broker's own listener leads its clients through the relay."""
+    security = security_of(cluster.client)
+    _, advertised = await described_cluster([forward.target], timeout_s=TIMEOUT_S, security=security)
+    if problem := not_advertised({broker_id: forward}, advertised):
+        raise ClusterError(problem)
+    return f"its clients are sent to {forward.listen}"
+
+
+async def _relayed(cluster: ExternalCluster, stack: AsyncExitStack) -> str:
+    """Start a relay, which ends with the stack."""
+    folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="chaos-check-")))
+    save(folder, setup_of(cluster.relay, cluster.relay_listens_on))
+    log = folder / "relay.log"
+    with log.open("wb") as out:
+        process = await asyncio.create_subprocess_exec(sys.executable, "-m", relay.__name__, str(folder), stderr=out)
+
+    async def end() -> None:
+        if process.returncode is None:
+            process.terminate()
+        await process.wait()
+
+    async def ended() -> bool:
+        return process.returncode is not None
+
+    stack.push_async_callback(end)
+    await listening(folder, log, ended)
+    return f"listens at {', '.join(forward.listen for forward in cluster.relay.values())}, for as long as this takes"
 
 
 async def _serves(cluster: ExternalCluster, address: str) -> str:

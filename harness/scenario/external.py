@@ -8,6 +8,8 @@ from dataclasses import replace
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
+from harness.cluster.capabilities import Side
+from harness.cluster.external.forwards import Forward
 from harness.cluster.external.place import ExternalCluster, Host
 from harness.cluster.systems.kafka.releases import SINCE_LOGGER_LEVELS, release_of
 from harness.cluster.systems.system import EXTERNAL, System, system_named
@@ -27,6 +29,8 @@ COMMANDS: dict[str, tuple[str, ...]] = {
 """Which commands a kind of fault takes."""
 BY_ZOOKEEPER = ("expire-session", "move-controller")
 """Kinds that take none, but writes to its ZooKeeper."""
+BY_RELAY = ("isolate", "delay", "reset-connections")
+"""Kinds that take none, but links to clients that lead through the relay."""
 KAFKA = "kafka"
 """The family of systems whose releases have a wording."""
 CUSTOM = "custom"
@@ -61,6 +65,7 @@ def external(draft: Draft) -> Iterator[Problem]:
     if place.prefix and not all(topic.name.startswith(place.prefix) for topic in draft.topics.values()):
         yield Problem(("topics",), f"do not all begin with {place.prefix}: leave out cluster.external.prefix")
     yield from _metadata(place)
+    yield from _relay(place)
     yield from _logs(place)
     if draft.steps:
         yield Problem(("steps",), "are not carried out on an external cluster")
@@ -78,6 +83,23 @@ def _metadata(place: ExternalSpec) -> Iterator[Problem]:
         yield Problem(at, "has either zookeeper or controllers: name where its metadata are")
     elif place.zookeeper is None and (place.expire_sessions or place.commands.zookeeper is not None):
         yield Problem(at, "has no ZooKeeper: leave out expire_sessions and commands.zookeeper")
+
+
+def _relay(place: ExternalSpec) -> Iterator[Problem]:
+    """The relay leads to every broker, and clients connect to it from the start."""
+    if place.relay is None:
+        return
+    at = ("cluster", "external", "relay", "clients")
+    if sorted(place.relay.clients) != sorted(broker.id for broker in place.brokers):
+        yield Problem(at, "name exactly the brokers of the cluster")
+    listens = [forward.listen for forward in place.relay.clients.values()]
+    if len(set(listens)) < len(listens):
+        yield Problem(at, "the relay has one address for each broker")
+    if others := sorted(set(place.bootstrap_servers.split(",")) - set(listens)):
+        yield Problem(
+            ("cluster", "external", "bootstrap_servers"),
+            f"{', '.join(others)} leads past the relay: name addresses at which it listens, such as {listens[0]}",
+        )
 
 
 def _logs(place: ExternalSpec) -> Iterator[Problem]:
@@ -131,13 +153,24 @@ def _forbidden(place: ExternalSpec, spec: FaultSpec | MixKind) -> str:
         name = spec.parameters.get("fault")
         known = ", ".join(sorted(place.faults)) or "none"
         return "" if name in place.faults else f"cluster.external.faults has no {name}; known: {known}"
+    if spec.kind in BY_RELAY:
+        return _past_the_relay(place, spec)
     if spec.kind == "bounce" and place.zookeeper is None and not place.controllers:
         return "bounce is confirmed by registrations: name controllers or zookeeper in cluster.external"
     if spec.kind not in COMMANDS:
-        able = ", ".join((*COMMANDS, *BY_ZOOKEEPER, CUSTOM))
+        able = ", ".join((*COMMANDS, *BY_ZOOKEEPER, *BY_RELAY, CUSTOM))
         return f"{spec.kind} is not carried out on an external cluster; allowed: {able}"
     lacking = [command for command in COMMANDS[spec.kind] if getattr(place.commands, command) is None]
     return f"{spec.kind} needs a command for {' and '.join(lacking)} in cluster.external.commands" if lacking else ""
+
+
+def _past_the_relay(place: ExternalSpec, spec: FaultSpec | MixKind) -> str:
+    """Return why links are not disturbed: they do not lead through the relay; empty if they do."""
+    if place.relay is None:
+        return f"{spec.kind} disturbs links, and cluster.external.relay names none that lead through the relay"
+    if spec.parameters.get("sides") != [Side.CLIENTS]:
+        return f"only links to clients lead through the relay of this cluster: {spec.kind} takes `sides: [clients]`"
+    return ""
 
 
 def _hits_clients(spec: FaultSpec | MixKind) -> bool:
@@ -232,6 +265,10 @@ def place_of(scenario: Scenario) -> ExternalCluster | None:
         commands=place.commands.model_dump(exclude_none=True)
         | {f"{name}.{step}": text for name, fault in place.faults.items() for step, text in fault},
         timeout_s=place.timeout_s,
+        relay={}
+        if place.relay is None
+        else {id_: Forward(listen=each.listen, target=each.target) for id_, each in place.relay.clients.items()},
+        relay_listens_on="" if place.relay is None else place.relay.listens_on,
         prefix=place.prefix,
         release=place.release,
     )

@@ -129,6 +129,29 @@ class ExternalFault(Strict):
     heal: Annotated[Command, Field(description="Ends it; must succeed when it has already ended")]
 
 
+class Forwarded(Strict):
+    """How clients of the run reach one broker through the relay."""
+
+    listen: Annotated[Address, Field(description="host:port that the relay opens and the broker advertises")]
+    target: Annotated[Address, Field(description="host:port of the broker's own listener")]
+
+
+class ExternalRelay(Strict):
+    """The harness's relay in front of the brokers, while a run goes on."""
+
+    clients: Annotated[
+        dict[int, Forwarded], BeforeValidator(_by_id), Field(min_length=1, description="Of each broker, by its id")
+    ]
+    listens_on: Annotated[
+        str,
+        Field(
+            pattern=r"^[^\s,:]*$",
+            description="Address at which the relay listens, such as 0.0.0.0, where the advertised hosts are not those"
+            " of this machine",
+        ),
+    ] = ""
+
+
 FaultName = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$")]
 
 
@@ -161,6 +184,10 @@ class ExternalSpec(Strict):
     faults: Annotated[
         dict[FaultName, ExternalFault], Field(description="Faults of your own by name, for the kind custom")
     ] = Field(default_factory=dict)
+    relay: Annotated[
+        ExternalRelay | None,
+        Field(description="Addresses of the harness's relay that brokers advertise, for faults on links to clients"),
+    ] = None
     timeout_s: Annotated[float, Field(gt=0, le=600, description="For each command")] = 60.0
     expire_sessions: Annotated[
         bool, Field(description="Allow the harness to end ZooKeeper sessions and to move the controller")

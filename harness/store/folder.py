@@ -118,6 +118,11 @@ class RunFolder(ResultFolder[Path]):
         return self.root / "phases.jsonl"
 
     @property
+    def sign(self) -> Path:
+        """The last instant at which the phase under way was seen to go on; there is no such file between phases."""
+        return self.root / "phase.sign"
+
+    @property
     def operations(self) -> Path:
         """Folder with one JSONL file a client process."""
         return self.root / "operations"

@@ -1,13 +1,16 @@
 """The phases that ran, their durations and outcomes, and their remarks: `phases.jsonl`."""
 
 import os
+import signal
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
+from pathlib import Path
+from threading import Event, Thread
 from typing import Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
@@ -36,6 +39,8 @@ class Phase(StrEnum):
 
 GATHERING = frozenset({Phase.DRIVE, Phase.COLLECT})
 """Phases that make the evidence; a retry cannot repeat one that was cut off."""
+SIGN_EVERY_S = 0.25
+"""A phase that is killed is seen to last up to this much less."""
 
 
 class Quiescence(BaseModel):
@@ -79,7 +84,8 @@ def record_phase(folder: RunFolder, phase: Phase, progress: Progress) -> Iterato
     started_s = time.monotonic()
     _write(folder, phase, "started", notes, progress, **_here(), **_last_sign(folder))
     try:
-        yield notes
+        with _giving_signs(folder.sign):
+            yield notes
     except (KeyboardInterrupt, Interrupted):
         error = "interrupted"
         notes.remark(f"the phase {phase} was interrupted", forbids_pass=True)
@@ -101,6 +107,42 @@ def record_phase(folder: RunFolder, phase: Phase, progress: Progress) -> Iterato
         progress.phase_finished(phase, duration_s, error)
 
 
+@contextmanager
+def _giving_signs(path: Path) -> Iterator[None]:
+    """Keep a file with the present instant; one that a killed process leaves says how long its phase lasted."""
+    over = Event()
+
+    def sign() -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())  # they are for the thread of the phase
+        with suppress(OSError):  # the folder was moved, or cannot be written
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT, 0o644)
+            try:
+                while True:
+                    os.pwrite(descriptor, datetime.now(UTC).isoformat(timespec="microseconds").encode(), 0)
+                    if over.wait(SIGN_EVERY_S):
+                        break
+            finally:
+                os.close(descriptor)
+
+    thread = Thread(target=sign, name="signs of the phase", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+
+
+def _sign_in(folder: RunFolder) -> list[datetime]:
+    """Return the last sign that a phase gave; empty if none is left, or if it is torn."""
+    try:
+        return [datetime.fromisoformat(folder.sign.read_text(encoding="ascii"))]
+    except (OSError, ValueError):
+        return []
+
+
 def _here() -> dict[str, Any]:
     """Return the process that carries a phase out, so that another can see later whether it is still alive."""
     me = identify(os.getpid())
@@ -117,9 +159,9 @@ def _last_sign(folder: RunFolder) -> dict[str, str]:
         written = [path.stat().st_mtime for paths in folder.evidence().values() for path in paths]
     except (EvidenceError, OSError):
         return {}
-    if not written:
-        return {}
-    return {"last_sign": datetime.fromtimestamp(max(written), UTC).isoformat(timespec="milliseconds")}
+    signs = [datetime.fromtimestamp(max(written), UTC)] if written else []
+    signs += _sign_in(folder)
+    return {"last_sign": max(signs).isoformat(timespec="milliseconds")} if signs else {}
 
 
 def _write(folder: RunFolder, phase: Phase, event: str, notes: PhaseNotes, progress: Progress, **more: Any) -> None:
@@ -259,6 +301,9 @@ def ends(folder: RunFolder) -> dict[Phase, PhaseEnd]:
                 quiescence=line.quiescence,
             )
             under_way = None
+    if under_way and (signs := _sign_in(folder)):
+        last = _Line(phase=under_way.phase, event="started", utc=signs[0].isoformat())
+        known[under_way.phase] = replace(known[under_way.phase], duration_s=_lasted_s(under_way, last))
     return known
 
 

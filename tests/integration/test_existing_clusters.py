@@ -9,7 +9,7 @@ import random
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -52,13 +52,18 @@ def base_port() -> int:
 class Outside:
     """Three brokers in a folder."""
 
-    def __init__(self, folder: Path, release: str, protocol: str) -> None:
+    def __init__(self, folder: Path, release: str, protocol: str, *, relayed: bool = False) -> None:
         self.folder, self.release, self.protocol = folder, release, protocol
+        self._settings = {"LISTENER_PROTOCOL": protocol, "CONTROLLER_PROTOCOL": protocol}
+        if relayed:
+            self._settings["RELAYED"] = "yes"
         self._environment = os.environ | {"BASE_PORT": str(base_port())}
         (folder / "loggers").write_text(
             "".join(f"{name} {level}\n" for name, level in LEVELS.items()), encoding="ascii"
         )
         self._certificates = None if protocol == PLAIN else self._secure()
+        settings = "".join(f"{name}={value}\n" for name, value in self._settings.items())
+        (folder / "environment").write_text(settings, encoding="ascii")
         told = self.carry_out("up", str(jars.folder_of(release_of(release))), "3")
         self.told: dict[str, str] = dict(line.split("=", 1) for line in told.splitlines())
 
@@ -66,10 +71,7 @@ class Outside:
         """Have brokers ask for TLS and a user, or a certificate; return the files."""
         certificates = Certificates(self.folder)
         logins = "".join(
-            f"listener.name.{name}.plain.sasl.jaas.config={_LOGIN}\n" for name in ("clients", "controller")
-        )
-        (self.folder / "environment").write_text(
-            f"LISTENER_PROTOCOL={self.protocol}; CONTROLLER_PROTOCOL={self.protocol}\n", encoding="ascii"
+            f"listener.name.{name}.plain.sasl.jaas.config={_LOGIN}\n" for name in ("clients", "relayed", "controller")
         )
         (self.folder / "extra.properties").write_text(
             f"""\
@@ -119,9 +121,14 @@ ssl.client.auth={"required" if self.protocol == MUTUAL else "none"}
         place: dict[str, Any] = {"zookeeper": self.told.get("zookeeper")}
         if voters := self.told.get("controllers"):
             place = {"controllers": dict(voter.split("@") for voter in voters.split(","))}
+        servers = self.told["bootstrap_servers"]
+        if forwards := self.told.get("relay"):
+            parts = [each.split("@") for each in forwards.rstrip(",").split(",")]
+            place["relay"] = {"clients": {id_: {"listen": listen, "target": target} for id_, listen, target in parts}}
+            servers = ",".join(listen for _, listen, _ in parts)
         return {
             "id": self.told["id"],
-            "bootstrap_servers": self.told["bootstrap_servers"],
+            "bootstrap_servers": servers,
             "client": self.client(),
             "release": self.release,
             **place,
@@ -138,12 +145,12 @@ ssl.client.auth={"required" if self.protocol == MUTUAL else "none"}
 @pytest.fixture(scope="module")
 def outside(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outside]:
     """Start one, and end it."""
-    release, protocol = request.param
+    release, protocol, *relayed = request.param
     if lacking := system_named(f"kafka:{release}").lacks():
         pytest.skip(lacking)
     folder = tmp_path_factory.mktemp("outside")
     try:
-        yield Outside(folder, release, protocol)
+        yield Outside(folder, release, protocol, relayed=bool(relayed))
     finally:
         subprocess.run([str(SCRIPT), "down", str(folder)], check=True, timeout=TIMEOUT_S)
 
@@ -159,20 +166,37 @@ EACH = pytest.mark.parametrize(
     ],
     indirect=True,
 )
+RELAYED = pytest.mark.parametrize(
+    "outside",
+    [
+        pytest.param(("3.9.1", PLAIN, "relayed"), id="3.9.1 with ZooKeeper"),
+        pytest.param(("4.4.0", SECURED, "relayed"), id="4.4.0, secured"),
+    ],
+    indirect=True,
+)
 ONE = pytest.mark.parametrize("outside", [pytest.param(("4.4.0", PLAIN), id="4.4.0")], indirect=True)
 
 
-def judged(outside: Outside, folder: Path, checks: list[str], **commands: str) -> tuple[int, dict[str, Any]]:
-    """Run a kill under load; return exit code and verdict."""
+KILL = {"kind": "kill", "at_s": 3, "duration_s": 4, "target": "leader(orders,0)"}
+
+
+def judged(
+    outside: Outside,
+    folder: Path,
+    checks: list[str],
+    commands: Mapping[str, str],
+    faults: Sequence[Mapping[str, Any]] = (KILL,),
+) -> tuple[int, dict[str, Any]]:
+    """Run faults under load; return exit code and verdict."""
     folder.mkdir()
     (folder / "cluster.yaml").write_text(json.dumps(outside.described(**commands)), encoding="utf-8")
     scenario = {
         "name": "outside",
-        "description": "A broker of an existing cluster is killed under load",
+        "description": "An existing cluster is disturbed under load",
         "cluster": "cluster.yaml",
         "topics": [{"name": "orders", "partitions": 2, "replication_factor": 3, "config": {"min.insync.replicas": 2}}],
         "workloads": [{"kind": "produce-consume", "parameters": {"committers": 1}}],
-        "faults": [{"kind": "kill", "at_s": 3, "duration_s": 4, "target": "leader(orders,0)"}],
+        "faults": faults,
         "duration_s": 15,
         "checks": checks,
     }
@@ -204,7 +228,7 @@ workloads: [{{kind: produce-consume}}]
 def test_with_its_data_and_logs_a_run_is_judged_as_far_as_on_a_cluster_of_our_own(
     outside: Outside, tmp_path: Path
 ) -> None:
-    code, result = judged(outside, tmp_path / "whole", [], **outside.copies())
+    code, result = judged(outside, tmp_path / "whole", [], outside.copies())
     answers = {each["check"]: each["verdict"] for each in result["checks"]}
     assert code == 0, [each for each in result["checks"] if each["verdict"] in ("FAIL", "UNKNOWN")] + result["remarks"]
     assert {answers[name] for name in OF_CLIENTS | {"I9", "I10", "I12", "step-by-step", "unseen"}} == {"PASS"}
@@ -219,10 +243,30 @@ def test_with_its_data_and_logs_a_run_is_judged_as_far_as_on_a_cluster_of_our_ow
 def test_without_data_the_clients_checks_judge_and_a_named_check_that_cannot_is_no_pass(
     outside: Outside, tmp_path: Path
 ) -> None:
-    code, result = judged(outside, tmp_path / "clients", ["lost-write", "I9"])
+    code, result = judged(outside, tmp_path / "clients", ["lost-write", "I9"], {})
     answers = {each["check"]: each["verdict"] for each in result["checks"]}
     assert answers == {"lost-write": "PASS", "I9": "NOT_JUDGED"}
     assert (code, result["verdicts"]["system"]) == (3, "UNKNOWN")
     assert [each["text"] for each in result["remarks"] if each["forbids_pass"]] == [
         "1 check that the scenario names cannot judge: I9 log-matching"
     ]
+
+
+@RELAYED
+def test_links_to_clients_that_lead_through_the_relay_are_cut_slowed_and_reset(
+    outside: Outside, tmp_path: Path
+) -> None:
+    links = {"target": "leader(orders,0)", "parameters": {"sides": ["clients"]}}
+    faults = [
+        {"kind": "isolate", "at_s": 1, "duration_s": 3, **links},
+        {"kind": "delay", "at_s": 6, "duration_s": 3, **links},
+        {"kind": "reset-connections", "at_s": 11, "duration_s": 1, **links},
+    ]
+    code, result = judged(outside, tmp_path / "links", [], outside.copies(), faults)
+    assert code == 0, [each for each in result["checks"] if each["verdict"] in ("FAIL", "UNKNOWN")] + result["remarks"]
+    assert result["verdicts"] == {"fault": "CONFIRMED", "system": "PASS", "environment": "CLEAN"}
+    check = [sys.executable, "-m", "harness", "cluster", "check", str(tmp_path / "links/cluster.yaml")]
+    done = subprocess.run(
+        check, env=os.environ | {VARIABLE: PASSWORD}, capture_output=True, text=True, timeout=TIMEOUT_S, check=False
+    )
+    assert (done.returncode, "its clients are sent to" in done.stdout) == (0, True), done.stdout + done.stderr

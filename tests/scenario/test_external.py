@@ -10,7 +10,7 @@ from harness.contracts.registry import Kind, names
 from harness.errors import Refused, ScenarioError
 from harness.experiment.judge import missing_evidence
 from harness.experiment.judgeable import fewer_than_named, not_judged
-from harness.scenario.external import claimed, require_owned, unseen, without_commands
+from harness.scenario.external import BY_RELAY, claimed, place_of, require_owned, unseen, without_commands
 from harness.scenario.file import read_scenario, scenario_yaml
 from harness.scenario.model import Scenario
 from harness.scenario.plan import make_plan
@@ -74,10 +74,13 @@ def good(*changes: tuple[str, str]) -> Scenario:
         pytest.param("expire_sessions: true", "expire_sessions: false", "expire-session writes to its ZooKeeper, which"
                      " cluster.external.expire_sessions does not allow", id="a session that may not be ended"),
         pytest.param("kind: pause,", "kind: reassign,", "reassign is not carried out on an external cluster;"
-                     " allowed: kill, pause, controlled-shutdown, bounce, expire-session, move-controller, custom",
+                     " allowed: kill, pause, controlled-shutdown, bounce, expire-session, move-controller, isolate,"
+                     " delay, reset-connections, custom",
                      id="a fault without any command"),
-        pytest.param("kind: pause,", "kind: isolate,", "isolate needs isolate, probe, reset, which the driver"
-                     " external does not have", id="a capability that no driver has"),
+        pytest.param("kind: pause,", "kind: clock,", "clock needs clock, which the driver external does not have",
+                     id="a capability that the driver lacks"),
+        pytest.param("kind: pause,", "kind: isolate,", "isolate disturbs links, and cluster.external.relay names none"
+                     " that lead through the relay", id="links past the relay"),
         pytest.param("zookeeper: keeper:2181", "zookeeper: keeper", "cluster.external.zookeeper", id="no port"),
         pytest.param("    zookeeper: keeper:2181\n", "", "has no ZooKeeper: leave out expire", id="no metadata"),
         pytest.param("zookeeper: keeper:2181", "zookeeper: keeper:2181\n    controllers: {1: 'one:9093'}",
@@ -95,6 +98,45 @@ def test_what_cannot_be_done_to_it_is_refused(old: str, new: str, message: str) 
     with pytest.raises(ScenarioError) as refused:
         good((old, new))
     assert message in str(refused.value)
+
+
+RELAYED = (
+    "    bootstrap_servers: one:9092,other:9092\n",
+    """\
+    bootstrap_servers: relay:19001
+    relay: {clients: {1: {listen: relay:19001, target: one:9094}, 1002: {listen: relay:19002, target: other:9094}}}
+""",
+)
+"""Brokers whose clients connect through the relay."""
+SIDES = "kind: pause, parameters: {sides: [clients]},"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        pytest.param([("kind: pause,", "kind: isolate,")], "only links to clients lead through the relay of this"
+                     " cluster: isolate takes `sides: [clients]`", id="all links of a broker"),
+        pytest.param([("kind: pause,", SIDES.replace("pause", "delay").replace("clients", "peers"))], "only links to"
+                     " clients lead through the relay of this cluster: delay takes", id="links between brokers"),
+        pytest.param([("kind: pause,", "kind: partition,")], "partition is not carried out on an external cluster",
+                     id="a partition"),
+        pytest.param([("1002: {listen", "7: {listen")], "name exactly the brokers of the cluster", id="other brokers"),
+        pytest.param([("relay:19002", "relay:19001")], "the relay has one address for each broker", id="one address"),
+        pytest.param([("servers: relay:19001", "servers: relay:19001,one:9092")], "one:9092 leads past the relay: name"
+                     " addresses at which it listens, such as relay:19001", id="a way past the relay"),
+    ],
+)  # fmt: skip
+def test_what_does_not_lead_through_the_relay_is_refused(changes: list[tuple[str, str]], message: str) -> None:
+    with pytest.raises(ScenarioError) as refused:
+        good(RELAYED, *changes)
+    assert message in str(refused.value)
+
+
+@pytest.mark.parametrize("kind", BY_RELAY)
+def test_links_to_clients_that_lead_through_the_relay_can_be_disturbed(kind: str) -> None:
+    place = place_of(good(RELAYED, ("kind: pause,", SIDES.replace("pause", kind))))
+    assert place is not None
+    assert {broker_id: place.direct(broker_id) for broker_id in place.hosts} == {1: "one:9094", 1002: "other:9094"}
 
 
 def test_the_metadata_log_of_a_quorum_comes_with_the_data_of_brokers_that_are_its_voters() -> None:

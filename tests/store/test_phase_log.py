@@ -1,7 +1,7 @@
 import json
 import os
 import socket
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -110,6 +110,30 @@ def test_the_next_phase_notes_the_last_sign_of_one_that_was_cut_off(folder: RunF
     assert ends(folder)[Phase.DRIVE].duration_s == 9
     signs = ["last_sign" in json.loads(line) for line in folder.phases.read_text().splitlines()]
     assert signs == [False, True, False, False, False]
+
+
+@pytest.mark.parametrize("phase", [Phase.JUDGE, Phase.REPORT])
+@pytest.mark.parametrize("followed", [False, True], ids=["nothing came after it", "another phase came long after it"])
+def test_a_killed_phase_that_writes_no_evidence_lasted_until_its_last_sign(
+    folder: RunFolder, phase: Phase, followed: bool
+) -> None:
+    began = datetime(2026, 11, 26, 10, tzinfo=UTC)
+    line = {"phase": phase, "event": "started", "utc": began.isoformat()}
+    folder.phases.write_text(json.dumps(line) + "\n", encoding="utf-8")
+    folder.sign.write_text((began + timedelta(seconds=6.5)).isoformat(timespec="microseconds"), encoding="ascii")
+    if followed:
+        with record_phase(folder, Phase.STOP, Silent()):
+            pass
+    assert ends(folder)[phase].duration_s == 6.5
+    assert folder.sign.exists() is not followed
+
+
+def test_a_phase_gives_signs_until_it_is_over(folder: RunFolder) -> None:
+    with record_phase(folder, Phase.REPORT, Silent()):
+        while not folder.sign.exists() or not folder.sign.read_text(encoding="ascii"):
+            os.sched_yield()
+        assert ends(folder)[Phase.REPORT].duration_s > 0
+    assert not folder.sign.exists()
 
 
 def test_what_is_known_of_writes_while_evidence_was_collected_is_kept(folder: RunFolder) -> None:

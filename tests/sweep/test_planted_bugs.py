@@ -118,6 +118,7 @@ SWEEPS = {
     "transitions-overlap": Sweep(scenario=TRANSACTIONS, finding="transaction-epochs"),
     "complete-after-one-marker": Sweep(scenario=TRANSACTIONS, finding="markers-complete"),
     "fence-without-epoch": Sweep(scenario=TRANSACTIONS, finding="transaction-epochs"),
+    "decision-forgotten-at-failover": Sweep(scenario=TRANSACTIONS, finding="I32", schedules=7),
     "markers-before-decision": Sweep(scenario=TRANSACTIONS, finding="markers-decided"),
     "markers-decide-at-once": Sweep(scenario=TRANSACTIONS, finding="last-stable-offset"),
     "aborted-forgotten-at-recovery": Sweep(scenario=TRANSACTIONS, finding="aborted-index", schedules=3),
@@ -144,7 +145,6 @@ WITHOUT_SWEEP = {
     "no-partition-verification": "takes a Produce held past an abort in the same epoch; 3 schedules of delays held",
     "late-verification": "takes a verification that a marker overtakes; 3 schedules of delayed requests held",
     "markers-of-old-coordinators": "takes a marker held past one of the next coordinator; 6 schedules held",
-    "decision-forgotten-at-failover": "takes a failover between Prepare and its markers; 6 schedules held",
     "require-stable-ignored": "takes a rebalance before the markers; 6 schedules of exactly-once-light held",
     "no-fetch-session-epoch": "costs time until the next records, and no check asks about that",
 }

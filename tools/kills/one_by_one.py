@@ -113,10 +113,8 @@ def _wrong_verdict(run: RunFolder) -> Iterator[str]:
     incomplete = [entry.phase for entry in entries(run) if entry.phase in GATHERING and entry.error != ""]
     if result.verdicts.system is SystemVerdict.PASS and incomplete:
         yield f"it passed although {', '.join(incomplete)} did not come to a good end"
-    *before, _ = ends(run).items()
-    yield from (
-        f"{phase} was cut off and lasted no time" for phase, end in before if not end.over and not end.duration_s
-    )
+    cut_off = {phase: end.duration_s for phase, end in ends(run).items() if not end.over}
+    yield from (f"{phase} was cut off and lasted no time" for phase, lasted_s in cut_off.items() if not lasted_s)
 
 
 def whole_run_one_by_one(scenario: Path, driver: str, place: Place) -> RunFolder:

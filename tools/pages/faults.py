@@ -14,7 +14,7 @@ from harness.cluster.systems.system import EXTERNAL, System, all_systems, famili
 from harness.contracts import registry
 from harness.contracts.faults import ChangesRelease, Fault
 from harness.contracts.registry import Kind
-from harness.scenario.external import BY_ZOOKEEPER, COMMANDS, CUSTOM
+from harness.scenario.external import BY_RELAY, BY_ZOOKEEPER, COMMANDS, CUSTOM
 from harness.scenario.fault_rules import missing_events
 from harness.scenario.rules import starts
 from tools.pages.page import NOTE, Page, table
@@ -37,6 +37,7 @@ is the releases with ZooKeeper; *existing* is a [cluster of your own](../how-to/
 FEW = 2
 """So many releases on which a fault does not work are named instead of those on which it does."""
 ON_EXTERNAL = {kind: f"by your command `{'` and `'.join(names)}`" for kind, names in COMMANDS.items()}
+ON_EXTERNAL |= dict.fromkeys(BY_RELAY, "of links to clients, with `relay`")
 ON_EXTERNAL |= dict.fromkeys(BY_ZOOKEEPER, "with `expire_sessions: true`") | {CUSTOM: "by three commands of your own"}
 _RELAY = """\
 If a scenario has one of {kinds}, a relay carries all traffic between brokers, their clients and ZooKeeper or

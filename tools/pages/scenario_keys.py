@@ -27,6 +27,7 @@ def _scenario() -> Iterator[str]:
     schema = Scenario.model_json_schema()
     yield from _section("The scenario", schema, schema["$defs"])
     names = {"ClusterSpec": "cluster", "ExternalSpec": "cluster.external", "ExternalBroker": "cluster.external.brokers"}
+    names |= {"ExternalRelay": "cluster.external.relay", "Forwarded": "cluster.external.relay.clients"}
     names |= {"ExternalCommands": "cluster.external.commands", "TopicSpec": "topics", "WorkloadSpec": "workloads"}
     names |= {
         "FaultSpec": "faults",

@@ -19,6 +19,8 @@ from harness.cluster.containers.data_copy import containers_lock
 from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus, ZookeeperStatus
 from harness.cluster.external import restoring
 from harness.cluster.external.brokers_logs import LogOf, gather
+from harness.cluster.external.client_links import ClientLinks
+from harness.cluster.external.forwards import not_advertised
 from harness.cluster.external.place import (
     CONNECT_TIMEOUT_S,
     CUSTOM,
@@ -51,8 +53,11 @@ ZOOKEEPER_COPY, BROKER_COPY, LOGS_COPY = "zookeeper/data", "brokers/{}/data", "b
 """Where commands copy to, in the cluster's folder."""
 
 
-class ExternalDriver(RunsClients):
-    """Implements ClusterDriver, CanKill, CanPause and others by commands, and CanRunClients; found by its folder."""
+class ExternalDriver(ClientLinks, RunsClients):
+    """Implements ClusterDriver, CanKill, CanPause and others by commands, and CanRunClients; found by its folder.
+
+    With a relay in front of the brokers it has `LinkCapabilities` too, for links to clients.
+    """
 
     name = "external"
     families: ClassVar[frozenset[str]] = frozenset({EXTERNAL})
@@ -78,10 +83,12 @@ class ExternalDriver(RunsClients):
         cluster = request.external
         if cluster is None or not cluster.prefix:
             raise ClusterError("no external cluster, or no topic prefix, is given")
-        cluster = replace(cluster, addresses=await _proved(cluster), began_ns=time.time_ns())
+        proved = None if cluster.relay else await _proved(cluster)  # else the relay may have to lead there
         owner = request.owner_pid if request.owner_pid is not None else os.getpid()
         await self._supervision.launch(owner)
         try:
+            await self._start_relay(cluster)
+            cluster = proved or await _proved(cluster)
             cluster.save(self._root)
             await self._spawn(restoring.GUARD, restoring.GUARD, str(self._root.resolve()))
             if request.owner_pid is None:
@@ -121,6 +128,7 @@ class ExternalDriver(RunsClients):
             prefix=cluster.prefix,
             controllers=cluster.controllers,
             client=cluster.client,
+            severed=await self._severed(cluster),
         )
 
     async def copy_data(self) -> list[str]:
@@ -148,7 +156,7 @@ class ExternalDriver(RunsClients):
         """Make the state-change log of a broker from a copy of its logs; raises ClusterError if they do not suffice."""
         out = RunFolder(self._root).state_change_log(broker_id)
         await asyncio.to_thread(out.unlink, missing_ok=True)
-        of = await log_of(cluster, broker_id, cluster.addresses[broker_id])
+        of = await log_of(cluster, broker_id, cluster.direct(broker_id))
         return await asyncio.to_thread(gather, copy, of, out)
 
     async def stop(self) -> None:
@@ -291,12 +299,12 @@ class ExternalDriver(RunsClients):
 
     async def _take_down(self, action: str, broker_id: int, timeout_s: float) -> None:
         cluster = self._with(broker_id)
-        others = {id_: address for id_, address in cluster.addresses.items() if id_ != broker_id}
+        others = {id_: cluster.direct(id_) for id_ in cluster.hosts if id_ != broker_id}
         before = {id_ for id_, address in others.items() if await listens(address)}
         self._notes.add("down", broker_id)
         await asyncio.to_thread(cluster.carry_out, action, broker_id)
 
-        address = cluster.addresses[broker_id]
+        address = cluster.direct(broker_id)
 
         async def there() -> str:
             seen = f"the command for {action} succeeded, and the broker still accepts connections at {address}"
@@ -312,7 +320,7 @@ class ExternalDriver(RunsClients):
             raise ClusterError(f"the command for {action} of broker {broker_id} has ended broker {struck} too")
 
     async def _state(self, cluster: ExternalCluster, broker_id: int) -> ProcessState:
-        address = cluster.addresses[broker_id]
+        address = cluster.direct(broker_id)
         if broker_id in self._notes.of("paused") and not await answers(cluster, broker_id, ANSWER_TIMEOUT_S):
             return ProcessState.STOPPED if await refuses(address, ANSWER_TIMEOUT_S) else ProcessState.PAUSED
         return ProcessState.RUNNING if await listens(address) else ProcessState.STOPPED
@@ -361,8 +369,8 @@ def _zookeeper(cluster: ExternalCluster, folder: Path) -> tuple[ZookeeperStatus,
     return (only,)
 
 
-async def _proved(cluster: ExternalCluster) -> dict[int, str]:
-    """Return the brokers' addresses, if this is the intended cluster, and complete.
+async def _proved(cluster: ExternalCluster) -> ExternalCluster:
+    """Return the cluster with its brokers' addresses, if it is the intended one, and complete.
 
     Raises:
         ClusterError: it is not; says what was expected, and what was seen.
@@ -370,7 +378,7 @@ async def _proved(cluster: ExternalCluster) -> dict[int, str]:
     from harness.zookeeper.kazoo_view import KazooView
 
     security = security_of(cluster.client)
-    servers = cluster.bootstrap_servers.split(",")
+    servers = [each.target for each in cluster.relay.values()] or cluster.bootstrap_servers.split(",")
     seen_id, addresses = await described_cluster(servers, timeout_s=PROBE_TIMEOUT_S, security=security)
     try:
         async with cluster.view() as view:
@@ -387,9 +395,9 @@ async def _proved(cluster: ExternalCluster) -> dict[int, str]:
             f"the scenario names the brokers {sorted(cluster.hosts)}; {sorted(addresses)} serve,"
             f" {registered} are registered"
         )
-    if taken:
-        raise ClusterError(taken)
-    return addresses
+    if problem := not_advertised(cluster.relay, addresses) or taken:
+        raise ClusterError(problem)
+    return replace(cluster, addresses=addresses, began_ns=time.time_ns())
 
 
 async def _explained(cluster: ExternalCluster, problem: str) -> str:

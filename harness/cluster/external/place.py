@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from harness.cluster.external.commands import carry_out, filled
+from harness.cluster.external.forwards import Forward
 from harness.cluster.readiness import view_of
 from harness.errors import ClusterError
 from harness.store.folder import RunFolder
@@ -61,6 +62,10 @@ class ExternalCluster:
     """Settings with which clients connect, under Kafka's names, with references in place of secrets."""
     controllers: dict[int, str] = field(default_factory=dict)
     """Where each controller of its quorum listens, host:port by id; empty with ZooKeeper."""
+    relay: dict[int, Forward] = field(default_factory=dict)
+    """How clients reach each broker through the harness's relay; empty if they connect to brokers."""
+    relay_listens_on: str = ""
+    """The address at which the relay listens; empty for those that brokers advertise."""
     release: str = ""
     """Of Apache Kafka, whose wording the brokers' logs have; empty if none can be had."""
     began_ns: int = 0
@@ -73,6 +78,10 @@ class ExternalCluster:
         metadata = "data" if self.controllers and voters_are_brokers else "zookeeper" if self.zookeeper_connect else ""
         wanted = {"state_changes": LOGS, "replicas": "data", "zookeeper": metadata}
         return tuple(kind for kind, command in wanted.items() if command not in self.commands)
+
+    def direct(self, broker_id: int) -> str:
+        """Return the host:port at which a broker itself listens, past the relay."""
+        return self.relay[broker_id].target if self.relay else self.addresses[broker_id]
 
     def view(self) -> OpenableView:
         """Return the view of its metadata, not yet open; controllers of another cluster answer nothing."""
@@ -103,7 +112,8 @@ class ExternalCluster:
                 {int(own_id): address for own_id, address in data.pop(name).items()}
                 for name in ("addresses", "controllers")
             )
-            return cls(hosts=hosts, addresses=addresses, controllers=controllers, **data)
+            relay = {int(broker_id): Forward(**own) for broker_id, own in data.pop("relay").items()}
+            return cls(hosts=hosts, addresses=addresses, controllers=controllers, relay=relay, **data)
         except FileNotFoundError:
             raise ClusterError(f"no cluster was started in {root}: there is no {path}") from None
         except (KeyError, TypeError, ValueError, AttributeError) as error:

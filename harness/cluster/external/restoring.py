@@ -61,7 +61,7 @@ async def _each(left: list[str], doings: Iterable[Awaitable[None]]) -> None:
 
 async def _put_right(cluster: ExternalCluster, notes: Notes, broker_id: int) -> None:
     """Make a touched broker answer, if it does not; one that is still noted could not be restored before."""
-    address = cluster.addresses[broker_id]
+    address = cluster.direct(broker_id)
     if broker_id in {*notes.of("down"), *notes.of("paused")}:
         return
     if await refuses(address, PROBE_TIMEOUT_S):
@@ -108,7 +108,7 @@ async def started(cluster: ExternalCluster, notes: Notes, broker_id: int) -> Non
 
     Without the command `start`, the platform that manages the broker starts it.
     """
-    address = cluster.addresses[broker_id]
+    address = cluster.direct(broker_id)
     if await listens(address):  # it never went down, or another process has started it
         notes.remove("down", broker_id)
         return
@@ -143,7 +143,7 @@ async def refuses(address: str, timeout_s: float) -> bool:
 
 async def answers(cluster: ExternalCluster, broker_id: int, timeout_s: float) -> bool:
     """Return whether a broker serves metadata."""
-    host, _, port = cluster.addresses[broker_id].rpartition(":")
+    host, _, port = cluster.direct(broker_id).rpartition(":")
     try:
         security = security_of(cluster.client)
         return bool(await listed_brokers(host, int(port), timeout_s=timeout_s, security=security))

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from harness.cluster import embedded_zookeeper, faketime, relay, releases
 from harness.cluster.broker_properties import DriverProperties
@@ -36,6 +36,7 @@ from harness.cluster.supervised_driver import (
     FIRST_SERVER_ID,
     ServerState,
     require_free_port,
+    server_state,
     servers_of,
     tail_of,
     without_clients,
@@ -44,7 +45,6 @@ from harness.cluster.supervision.supervision import BROKER_STAGE, ZOOKEEPER_STAG
 from harness.cluster.supervision.supervisor import PIDS_NAME
 from harness.cluster.systems.system import started, system_named
 from harness.errors import ClusterError
-from harness.system.process_state import ProcessState
 
 PRELOAD = "LD_PRELOAD"
 """The environment variable with what a process loads before the C library."""
@@ -253,7 +253,7 @@ class ProcessDriver(RelayCapabilities, FolderDiskPowers, ProcessLimits):
         return bool((await self._supervision.ended(name, timeout_s))["exited"])
 
     async def _servers(self, layout: ClusterLayout) -> dict[str, ServerState]:
-        return {name: _server_state(child) for name, child in (await self._supervision.children()).items()}
+        return {name: server_state(child) for name, child in (await self._supervision.children()).items()}
 
     async def _log_tail(self, name: str) -> tuple[str, list[str]]:
         log = Path((await self._supervision.children())[name]["log"])
@@ -263,13 +263,3 @@ class ProcessDriver(RelayCapabilities, FolderDiskPowers, ProcessLimits):
 def _controller_bound(layout: ClusterLayout, broker_id: int) -> str | None:
     """Return where a controller listens itself, if others reach it elsewhere."""
     return layout.controllers.get(broker_id) if layout.relay_controllers else None
-
-
-def _server_state(child: dict[str, Any]) -> ServerState:
-    ended = child["state"] == ProcessState.STOPPED
-    return ServerState(
-        state=ProcessState.STOPPED if ended else child["state"],
-        pid=None if ended else child["pid"],
-        starts=child["starts"],
-        exit_status=child["status"],
-    )

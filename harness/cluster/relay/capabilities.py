@@ -8,7 +8,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -23,29 +23,54 @@ from harness.cluster.supervision import client
 from harness.errors import ClusterError
 
 
-class RelayCapabilities:
-    """Implements `CanProbe`, `CanIsolate`, `CanPartition`, `CanDelay`, `CanIntercept`, `CanReset`, `CanLoseReplies`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relayed:
+    """The hosts whose connections lead through a relay."""
 
-    Of `CanIsolateZookeeper` all but what servers say of themselves.
-    """
+    folder: Path
+    """The relay's own."""
+    brokers: tuple[int, ...]
+    """Those whose clients' connections do."""
+    peers: tuple[int, ...] = ()
+    """Brokers whose connections to each other do."""
+    quorum: tuple[int, ...] = ()
+    """Controllers that are not brokers."""
+    zookeeper: tuple[int, ...] = ()
 
-    _root: Path
-    """The run folder."""
+    def hosts(self, broker_id: int, side: Side) -> list[str]:
+        """Return the hosts on one side of a broker's links."""
+        match side:
+            case Side.PEERS:
+                return [broker_process(other) for other in self.peers if other != broker_id]
+            case Side.CLIENTS:
+                return [CLIENTS] if broker_id in self.brokers else []
+            case Side.ZOOKEEPER:
+                return [zookeeper_process(server_id) for server_id in self.zookeeper]
+            case Side.CONTROLLERS:
+                return [broker_process(other) for other in self.quorum if other != broker_id]
+
+
+class LinkCapabilities:
+    """Implements `CanProbe`, `CanIsolate`, `CanPartition`, `CanDelay` and `CanReset`."""
+
+    def _through_relay(self) -> Relayed:
+        """Return what leads through the relay; raises ClusterError if there is none."""
+        raise NotImplementedError
 
     async def probe(
         self, broker_id: int, side: Side, way: Direction, *, timeout_s: float, size_bytes: int = 1
     ) -> dict[str, float | None]:
         """Send bytes over every link of one side, one way, and return the seconds it took, None for not in time."""
-        layout = self._relayed(broker_id)
-        hosts = _hosts(layout, broker_id, side)
+        relayed = self._relayed(broker_id)
+        hosts = relayed.hosts(broker_id, side)
         links = ways(broker_process(broker_id), hosts, way)
-        taken = await asyncio.gather(*(_probe(layout, link, timeout_s, size_bytes) for link in links))
+        taken = await asyncio.gather(*(_probe(relayed.folder, link, timeout_s, size_bytes) for link in links))
         return dict(zip(hosts, taken, strict=True))
 
     async def strangers(self) -> set[str]:
         """Return the names of the connections to brokers and controllers that the kernel did not say the owner of."""
-        layout = self._relayed(None)
-        hosts = map(broker_process, (*layout.brokers, *layout.quorum))
+        relayed = self._relayed(None)
+        hosts = map(broker_process, (*relayed.brokers, *relayed.quorum))
         answers = [await self._call(None, "connections", host=host, others=[UNKNOWN]) for host in hosts]
         return {name for answer in answers for name in answer["names"]}
 
@@ -79,8 +104,8 @@ class RelayCapabilities:
 
     async def probe_peer(self, sender: int, receiver: int, *, timeout_s: float) -> float | None:
         """Send a byte from one broker to another; return the seconds that it took, None for not in time."""
-        layout = self._relayed(None)
-        return await _probe(layout, (broker_process(sender), broker_process(receiver)), timeout_s)
+        folder = self._relayed(None).folder
+        return await _probe(folder, (broker_process(sender), broker_process(receiver)), timeout_s)
 
     async def delay(
         self, broker_id: int, sides: tuple[Side, ...], direction: Direction, slowness: Slowness, *, at_most_s: float
@@ -102,6 +127,48 @@ class RelayCapabilities:
         """Break every connection; both ends are told."""
         host, others = self._ends(broker_id, sides)
         await self._call(broker_id, "reset", host=host, others=others)
+
+    def _relayed(self, broker_id: int | None) -> Relayed:
+        relayed = self._through_relay()
+        every = (*relayed.brokers, *relayed.quorum)
+        if broker_id is not None and broker_id not in every:
+            raise ClusterError(f"no broker {broker_id}; there are: {', '.join(map(str, every))}")
+        return relayed
+
+    def _ends(self, broker_id: int, sides: tuple[Side, ...]) -> tuple[str, list[str]]:
+        relayed = self._relayed(broker_id)
+        return broker_process(broker_id), [host for side in sides for host in relayed.hosts(broker_id, side)]
+
+    def _links(self, broker_id: int, sides: tuple[Side, ...], direction: Direction) -> list[Link]:
+        own, hosts = self._ends(broker_id, sides)
+        return [link for way in direction.ways for link in ways(own, hosts, way)]
+
+    async def _call(self, broker_id: int | None, command: str, **arguments: Any) -> dict[str, Any]:
+        folder = self._relayed(broker_id).folder
+        answer: dict[str, Any] = await client.call(folder, command, socket_name=SOCKET_NAME, **arguments)
+        return answer
+
+
+class RelayCapabilities(LinkCapabilities):
+    """Of a cluster whose whole traffic passes the relay: implements `CanIntercept` and `CanLoseReplies` too.
+
+    Of `CanIsolateZookeeper` all but what servers say of themselves.
+    """
+
+    _root: Path
+    """The run folder."""
+
+    def _through_relay(self) -> Relayed:
+        layout = ClusterLayout.load(self._root)
+        if not layout.relay:
+            raise ClusterError("links cannot be disturbed: this cluster was started without a relay")
+        return Relayed(
+            folder=layout.folder / FOLDER,
+            brokers=tuple(layout.relay),
+            peers=tuple(layout.brokers),
+            quorum=tuple(layout.quorum),
+            zookeeper=tuple(layout.zookeeper),
+        )
 
     async def intercept(
         self,
@@ -141,8 +208,8 @@ class RelayCapabilities:
 
     async def probe_servers(self, sender: int, receiver: int, *, timeout_s: float) -> float | None:
         """Send a byte from one ZooKeeper server to another; return the seconds it took, None for not in time."""
-        layout = self._relayed(None)
-        return await _probe(layout, (zookeeper_process(sender), zookeeper_process(receiver)), timeout_s)
+        folder = self._relayed(None).folder
+        return await _probe(folder, (zookeeper_process(sender), zookeeper_process(receiver)), timeout_s)
 
     async def lose_reply(self, broker_id: int, *, carried_out: bool, at_most_s: float) -> None:
         """Break the connection instead of replying to the broker's next write; `carried_out`: after doing the write."""
@@ -158,44 +225,10 @@ class RelayCapabilities:
         """Lose no reply, if none was lost yet."""
         await self._call(broker_id, "lose_no_reply", host=broker_process(broker_id))
 
-    def _relayed(self, broker_id: int | None) -> ClusterLayout:
-        layout = ClusterLayout.load(self._root)
-        if not layout.relay:
-            raise ClusterError("links cannot be disturbed: this cluster was started without a relay")
-        every = (*layout.relay, *layout.quorum)
-        if broker_id is not None and broker_id not in every:
-            raise ClusterError(f"no broker {broker_id}; there are: {', '.join(map(str, every))}")
-        return layout
 
-    def _ends(self, broker_id: int, sides: tuple[Side, ...]) -> tuple[str, list[str]]:
-        layout = self._relayed(broker_id)
-        return broker_process(broker_id), [host for side in sides for host in _hosts(layout, broker_id, side)]
-
-    def _links(self, broker_id: int, sides: tuple[Side, ...], direction: Direction) -> list[Link]:
-        own, hosts = self._ends(broker_id, sides)
-        return [link for way in direction.ways for link in ways(own, hosts, way)]
-
-    async def _call(self, broker_id: int | None, command: str, **arguments: Any) -> dict[str, Any]:
-        folder = self._relayed(broker_id).folder / FOLDER
-        answer: dict[str, Any] = await client.call(folder, command, socket_name=SOCKET_NAME, **arguments)
-        return answer
-
-
-def _hosts(layout: ClusterLayout, broker_id: int, side: Side) -> list[str]:
-    match side:
-        case Side.PEERS:
-            return [broker_process(other) for other in layout.brokers if other != broker_id]
-        case Side.CLIENTS:
-            return [CLIENTS] if broker_id in layout.brokers else []
-        case Side.ZOOKEEPER:
-            return [zookeeper_process(server_id) for server_id in layout.zookeeper]
-        case Side.CONTROLLERS:
-            return [broker_process(other) for other in layout.quorum if other != broker_id]
-
-
-async def _probe(layout: ClusterLayout, link: Link, timeout_s: float, size_bytes: int = 1) -> float | None:
+async def _probe(folder: Path, link: Link, timeout_s: float, size_bytes: int = 1) -> float | None:
     """Send bytes over a link, and return the seconds until all came out; None when they did not in time."""
-    loop, folder, name = asyncio.get_running_loop(), layout.folder / FOLDER, uuid4().hex
+    loop, name = asyncio.get_running_loop(), uuid4().hex
     try:
         async with _end(folder, name=name) as (incoming, _), _end(folder, name=name, link=link) as (_, outgoing):
             start_s = loop.time()

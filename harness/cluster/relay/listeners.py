@@ -32,6 +32,8 @@ class Listener:
     """Where that host itself listens."""
     target: str = LOOPBACK
     """The address at which."""
+    host: str = ""
+    """Where the relay listens, if not where `Setup` says."""
     source: str | None = None
     """The host that alone knows this port; None where several do, and `Setup` says how they are told apart."""
     patience_s: float = 0.0

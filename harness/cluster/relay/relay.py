@@ -70,7 +70,7 @@ class Relay:
         for listener in self._setup.listeners:
             server = await loop.create_server(
                 lambda listener=listener: _Accepting(self, listener),  # type: ignore[misc]
-                self._setup.listens_on,
+                listener.host or self._setup.listens_on,
                 listener.port,
                 backlog=BACKLOG,
             )

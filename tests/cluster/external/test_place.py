@@ -1,10 +1,12 @@
 """The notes about an existing cluster, and reading them in another process."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from harness.cluster.external.forwards import Forward
 from harness.cluster.external.place import ExternalCluster, Host, Notes
 from harness.errors import ClusterError
 from harness.store.folder import RunFolder
@@ -27,7 +29,10 @@ def root(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_cluster_is_read_as_it_was_written(root: Path) -> None:
+@pytest.mark.parametrize("relay", [{}, {1002: Forward(listen="relay:19001", target="one:9094")}])
+def test_a_cluster_is_read_as_it_was_written(root: Path, relay: dict[int, Forward]) -> None:
+    replace(CLUSTER, relay=relay).save(root)
+    assert ExternalCluster.load(root) == replace(CLUSTER, relay=relay)
     CLUSTER.save(root)
     assert ExternalCluster.load(root) == CLUSTER
     assert (RunFolder(root).cluster / "external.json").stat().st_mode & 0o077 == 0

@@ -12,7 +12,9 @@ import java.util.concurrent.TimeoutException;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AdminClientConfig;
 import org.apache.kafka.clients.admin.Config;
+import org.apache.kafka.clients.admin.ListConsumerGroupOffsetsSpec;
 import org.apache.kafka.clients.admin.OffsetSpec;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.KafkaException;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.ConfigResource;
@@ -67,6 +69,15 @@ final class Cluster {
                     (partition, answer) -> offsets.get(partition)[1] = answer.offset());
             return offsets;
         });
+    }
+
+    /** Returns the committed offsets of the consumer's group, null for none; of no partition where it does not answer. */
+    static Map<TopicPartition, OffsetAndMetadata> committedOf(
+            Map<String, ?> configs, Collection<TopicPartition> partitions) {
+        String group = configs.get("group.id").toString();
+        ListConsumerGroupOffsetsSpec asked = new ListConsumerGroupOffsetsSpec().topicPartitions(partitions);
+        return answer(configs, Map.of(), admin -> admin.listConsumerGroupOffsets(Map.of(group, asked))
+                .partitionsToOffsetAndMetadata(group).get(ASK_S, TimeUnit.SECONDS));
     }
 
     /** Returns whether the consumer's group has committed an offset, or may have. */

@@ -62,8 +62,12 @@ final class Lines implements AutoCloseable {
      * operation is on file when this returns; its end waits for the next beginning.
      */
     synchronized void add(long number, String type, String fields) {
-        add("{\"index\":" + number + ",\"process\":" + quoted(process) + ",\"time_ns\":" + System.nanoTime()
-                + ",\"type\":\"" + type + "\"," + fields);
+        add(number, type, System.nanoTime(), fields);
+    }
+
+    /** Writes a line of an operation that was at an earlier instant. */
+    synchronized void add(long number, String type, long instant, String fields) {
+        add("{\"index\":" + number + ",\"process\":" + quoted(process) + ",\"time_ns\":" + instant + ",\"type\":\"" + type + "\"," + fields);
         if (type.equals("invoke")) {
             flush();
         }

@@ -1,5 +1,6 @@
 package org.kafkachaos.recorder;
 
+import java.util.List;
 import java.util.Map;
 import java.util.StringJoiner;
 import java.util.TreeSet;
@@ -9,17 +10,22 @@ import org.apache.kafka.clients.consumer.ConsumerRecords;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.TopicPartition;
 
-/** Records what a consumer is handed out; where it is closed, the ends of the partitions that it read. */
+/**
+ * Records what a consumer is handed out and what it commits; where it is closed, the ends of the partitions that it read
+ * and the committed offsets of its group.
+ */
 public final class RecordingConsumerInterceptor<K, V> implements ConsumerInterceptor<K, V> {
     private Lines lines;
     private Map<String, ?> configs;
     private boolean fromStart;
+    private Commits commits;
     private final Map<TopicPartition, Long> read = new java.util.concurrent.ConcurrentHashMap<>();
 
     @Override
     public void configure(Map<String, ?> configs) {
         this.configs = configs;
         lines = new Lines(configs, "consumer");
+        commits = new Commits(lines, configs);
         fromStart = "earliest".equals(String.valueOf(configs.get("auto.offset.reset")))
                 && !Cluster.hasCommitted(configs);
     }
@@ -40,11 +46,17 @@ public final class RecordingConsumerInterceptor<K, V> implements ConsumerInterce
         String fields = "\"kind\":\"poll\",\"mode\":\"subscribe\"";
         lines.add(index, "invoke", fields);
         lines.add(index, "ok", fields + ",\"records\":" + listed);
+        for (TopicPartition partition : records.partitions()) {
+            List<ConsumerRecord<K, V>> polled = records.records(partition);
+            commits.delivered(partition, polled.get(0).offset(), polled.get(polled.size() - 1).offset() + 1);
+        }
         return records;
     }
 
     @Override
-    public void onCommit(Map<TopicPartition, OffsetAndMetadata> offsets) {}
+    public void onCommit(Map<TopicPartition, OffsetAndMetadata> offsets) {
+        offsets.forEach((partition, committed) -> commits.committed(partition, committed.offset()));
+    }
 
     @Override
     public void close() {
@@ -71,6 +83,7 @@ public final class RecordingConsumerInterceptor<K, V> implements ConsumerInterce
         if (!ends.isEmpty()) {
             lines.setting("deleting_topics", deleting.isEmpty() ? "none" : String.join(",", deleting));
         }
+        commits.readBack(configs);
         Cluster.settingsOf(configs, topics).forEach(lines::setting);
         lines.close();
     }
