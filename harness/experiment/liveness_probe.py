@@ -259,6 +259,9 @@ class Watch:
                 wrong = f"{reader} has read {topic}-{partition} to offset {at}, and {offset} is acknowledged"
                 wanted = Wanted(sign=Sign.READ, topic=topic, partition=partition, process=reader)
                 self._saw(wanted, "" if at >= offset else wrong)
+        for process in self.load.processes:
+            wrong = "" if process in progress.moved else f"{process} has completed nothing"
+            self._saw(Wanted(sign=Sign.WORK, process=process), wrong)
 
     def _not_had(self, sign: Sign, keys: Iterable[TopicPartition]) -> list[TopicPartition]:
         wanted = {key: Wanted(sign=sign, topic=key[0], partition=key[1]) for key in keys}
@@ -313,6 +316,8 @@ class Watch:
         view = sight.partitions.get(key)
         if wanted.sign is Sign.READ and progress.alive.isdisjoint(self.load.readers[wanted.process]):
             return f"{wanted.process} itself has stopped reading"
+        if wanted.sign is Sign.WORK:
+            return self._kept_from_work(wanted.process, stopped, offline, progress)
         if view is None:
             return f"brokers {stopped} do not run, and it was never created" if stopped else ""
         able = [broker for broker in sight.running(view.assignment) if broker not in offline]
@@ -325,6 +330,13 @@ class Watch:
         if wanted.sign in (Sign.PRODUCE, Sign.COMMIT) and len(able) < minimum:
             return f"min.insync.replicas is {minimum}, and of {list(view.assignment)} {able} run"
         return ""
+
+    def _kept_from_work(self, process: str, stopped: list[int], offline: set[int], progress: ClientProgress) -> str:
+        """Return what keeps a client from completing an operation; empty for nothing."""
+        if process not in progress.alive:
+            return f"{process} itself begins nothing"
+        away = sorted({*stopped, *offline})
+        return f"brokers {away} do not run with their log directories" if away else ""
 
 
 def in_force(unhealed: Iterable[Injection], plugins: Mapping[str, Fault]) -> str:

@@ -185,6 +185,11 @@ _OF_OPERATIONS: Mapping[OpKind, tuple[str, tuple[str, ...]]] = {
         "Topics, configurations, leaders or groups are changed or described; the `mode` says how.",
         ("mode",),
     ),
+    OpKind.ASK: (
+        "A recorded script of client calls is played; the `mode` says which. An `ok` end has in `error` the first "
+        "answer that is not as recorded.",
+        ("mode",),
+    ),
     OpKind.SUBSCRIBE: ("A member subscribes; it ends with its first assignment, which may be empty.", ("group",)),
     OpKind.ASSIGNED: (
         "A partition becomes a member's; an `ok` end says the `offset` at which it reads on, an `info` that "

@@ -49,6 +49,8 @@ class OpKind(StrEnum):
     """Moves the start of a partition's log to an offset; the end has the new start."""
     ADMINISTER = "administer"
     """Asks for a change of topics, configurations, leaders or groups, or for a description, as the mode says."""
+    ASK = "ask"
+    """Plays a recorded script of client calls, as the mode says; its end says in `error` which answer differs."""
     SUBSCRIBE = "subscribe"
     """Becomes a member of a group; ends with its first assignment, which may be empty."""
     ASSIGNED = "assigned"
@@ -138,7 +140,8 @@ class Operation:
     records: tuple[Record, ...] = ()
     """Of a poll that ended ok, in the order of delivery."""
     error: str = ""
-    """Name and message of the error that ended a fail or an info."""
+    """Name and message of the error that ended a fail or an info. Of an ask that ended ok: the first answer that is not
+    as recorded."""
 
 
 class InjectionStep(StrEnum):
@@ -377,6 +380,8 @@ class Sign(StrEnum):
     """A reader of the load has reached that record."""
     COMMIT = "commit"
     """The coordinator of this partition of `__consumer_offsets` accepts an offset."""
+    WORK = "work"
+    """A client of the load completes an operation."""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
@@ -391,7 +396,7 @@ class Liveness:
     topic: str = ""
     partition: int = -1
     process: str = ""
-    """Of `read`: the client, or its group, of which one member is enough."""
+    """Of `read`: the client, or its group, of which one member is enough. Of `work`: the client."""
     shown: bool
     """Whether the cluster showed it."""
     since_ns: int

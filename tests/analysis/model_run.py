@@ -122,6 +122,7 @@ class Run:
         signs += [(sign, each.names) for each in written for sign in (Sign.PRODUCE, Sign.FETCH)]
         signs += [(Sign.READ, {**each.names, "process": CONSUMERS[0]}) for each in self.data]
         signs += [(Sign.COMMIT, each.names) for each in cluster.partitions if each.topic == OFFSETS]
+        signs += [(Sign.WORK, {"process": consumer}) for consumer in CONSUMERS]
         dead = sorted(set(cluster.brokers) - set(cluster.alive()))
         for sign, of in signs:
             shown = not dead or self.random.random() < 0.5

@@ -47,7 +47,7 @@ def violated(*rows: Sequence[Row]) -> Case:
 
 
 CASES = {
-    **cases((Sign.PRODUCE, Sign.FETCH, Sign.READ, Sign.COMMIT), other=Sign.IN_SYNC),
+    **cases((Sign.PRODUCE, Sign.FETCH, Sign.READ, Sign.COMMIT, Sign.WORK), other=Sign.IN_SYNC),
     "an instance that is to give a partition back comes again before": hole(HAD, generation_4(), came_back()),
     "it comes again to the next coordinator": hole(HAD, generation_4(), loaded(), came_back(epoch=4)),
     "a rebalance that it began went with a coordinator": hole(

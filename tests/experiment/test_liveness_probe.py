@@ -75,10 +75,12 @@ class Reader(ClientProgress):
 
     offset: int = 7
     lives: bool = True
+    works: bool = True
 
     def look(self) -> None:
         if self.lives:
             self.alive.add("consumer-1")
+            self.moved |= {"consumer-1"} if self.works else set()
             self.read["consumer-1", "orders", 0] = self.offset
 
 
@@ -158,6 +160,7 @@ def test_an_intact_cluster_shows_every_sign_at_once(peace: Peace) -> None:
         *((sign, -1, *ORDERS, "") for sign in (Sign.LED, Sign.IN_SYNC, Sign.PRODUCE, Sign.FETCH)),
         (Sign.READ, -1, *ORDERS, "consumer-1"),
         (Sign.COMMIT, -1, OFFSETS_TOPIC, 0, ""),
+        (Sign.WORK, -1, "", -1, "consumer-1"),
     }
     assert all(each.shown and each.since_ns == each.time_ns for each in peace.written)
 
@@ -234,8 +237,18 @@ def test_a_reader_that_lags_is_missing_and_one_that_is_dead_is_no_sign_of_the_cl
     assert peace.watch() == ["consumer-1 has read orders-0 to offset 6, and 7 is acknowledged"]
     peace.reader = Reader(lives=False)
     assert peace.watch() == []
-    (line,) = (each for each in peace.written if each.hindrance)
-    assert (line.sign, line.hindrance) == (Sign.READ, "consumer-1 itself has stopped reading")
+    assert {each.sign: each.hindrance for each in peace.written if each.hindrance} == {
+        Sign.READ: "consumer-1 itself has stopped reading",
+        Sign.WORK: "consumer-1 itself begins nothing",
+    }
+
+
+def test_a_client_that_completes_nothing_is_missing_unless_a_broker_does_not_run(peace: Peace) -> None:
+    peace.reader = Reader(works=False)
+    assert peace.watch() == ["consumer-1 has completed nothing"]
+    peace.meanwhile = stops
+    assert peace.watch() == []
+    assert peace.missing()[Sign.WORK].hindrance == "brokers [2] do not run with their log directories"
 
 
 def stops(cluster: FakeCluster) -> None:

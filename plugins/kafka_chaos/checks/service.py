@@ -2,9 +2,9 @@
 
 A retriable error disappears with its cause (Kafka's protocol guide, "Error Codes"): a client that retries has its
 record acknowledged with acks=all, reads it, and commits. The harness sends these requests to every partition itself,
-and checks that the readers of the load reach its record. What the faults have left beyond repair is a note, and so is a
-partition that a group has assigned to no member by a gap in Kafka's own protocol
-(docs/explanation/differences-from-kafka.md, "As in Kafka").
+and checks that the readers of the load reach its record and that each client of the load completes an operation. What
+the faults have left beyond repair is a note, and so is a partition that a group has assigned to no member by a gap in
+Kafka's own protocol (docs/explanation/differences-from-kafka.md, "As in Kafka").
 """
 
 from typing import ClassVar
@@ -27,12 +27,12 @@ class Service(OfLiveness, Check):
     title: ClassVar[str] = "I32 service"
     promise: ClassVar[str] = (
         "Without faults after the last heal, every partition acknowledges with acks=all, serves what it acknowledged, "
-        "and takes commits (retriable errors in Kafka's protocol guide)."
+        "takes commits, and lets each client complete operations (retriable errors in Kafka's protocol guide)."
     )
     needs: ClassVar[tuple[str, ...]] = ("liveness",)
     covers: ClassVar[tuple[Subject, ...]] = (signs_of(Sign.PRODUCE, Sign.FETCH),)
     reads: ClassVar[tuple[str, ...]] = ("group_generations",)
-    signs: ClassVar[tuple[Sign, ...]] = (Sign.PRODUCE, Sign.FETCH, Sign.READ, Sign.COMMIT)
+    signs: ClassVar[tuple[Sign, ...]] = (Sign.PRODUCE, Sign.FETCH, Sign.READ, Sign.COMMIT, Sign.WORK)
     assumes: ClassVar[tuple[Assumption, ...]] = (not_starved(signs),)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
