@@ -8,11 +8,13 @@ from typing import Protocol
 from harness.client_rules.committing import Committing
 from harness.client_rules.piping import Piping
 from harness.client_rules.reading import Reading
+from harness.client_rules.scripts.recorded import Kind, lines_of
 from harness.client_rules.subscribing import AUTOMATIC, Subscribing
 from harness.contracts.workloads import ClientPlan
 from harness.errors import PluginError
 from harness.experiment.load import MEMBER, STOP_TIMEOUT_S
 from harness.experiment.probes import ClientProgress
+from harness.scenario.plan import PlannedClient
 from harness.simulation.clients.administrator import SimulatedAdministrator
 from harness.simulation.clients.group_member import SimulatedGroupMember
 from harness.simulation.clients.idempotent_producer import IdempotentProducer
@@ -20,6 +22,7 @@ from harness.simulation.clients.lister import SimulatedLister
 from harness.simulation.clients.metadata import now_s
 from harness.simulation.clients.pipe import SimulatedPipe
 from harness.simulation.clients.producer import SimulatedProducer
+from harness.simulation.clients.script_player import SimulatedScriptPlayer
 from harness.simulation.clients.subscriber import SimulatedSubscriber
 from harness.simulation.clients.transactor import SimulatedTransactor
 from harness.simulation.cluster import SimulatedCluster
@@ -31,7 +34,9 @@ from harness.store.recording import Recorder
 from harness.system.process_state import ProcessState
 
 GROUP_RULES: dict[str, type[Reading] | type[Committing]] = {"consumer": Reading, "committer": Committing}
-CLIENTS = frozenset({"administrator", "producer", "transactor", "pipe", "lister", MEMBER, *GROUP_RULES})
+CLIENTS = frozenset(
+    {"administrator", "producer", "transactor", "pipe", "lister", "script-player", MEMBER, *GROUP_RULES}
+)
 """The roles of a workload that there is a simulated client for."""
 
 
@@ -41,6 +46,13 @@ class SimulatedClient(Protocol):
     async def run(self, stop: asyncio.Event) -> None:
         """Work until `stop` is set, and finish."""
         ...
+
+
+def read_scripts(clients: Iterable[PlannedClient]) -> None:
+    """Read the files that clients need; within a simulation none can be read."""
+    for client in clients:
+        if client.role == "script-player":
+            lines_of(Kind(client.parameters["scripts"]))
 
 
 class SimulatedClients:
@@ -89,7 +101,17 @@ class SimulatedClients:
             piping = Piping(plan, recorder, now_s, at_once=lambda: plan.process in self._hurried)
             return SimulatedPipe(plan, piping, transport, self._cluster.bootstrap)
         is_idempotent = plan.parameters.get("idempotence", False)
-        others: dict[str, type[SimulatedLister | SimulatedAdministrator | SimulatedTransactor | SimulatedProducer]] = {
+        others: dict[
+            str,
+            type[
+                SimulatedLister
+                | SimulatedAdministrator
+                | SimulatedTransactor
+                | SimulatedProducer
+                | SimulatedScriptPlayer
+            ],
+        ] = {
+            "script-player": SimulatedScriptPlayer,
             "lister": SimulatedLister,
             "administrator": SimulatedAdministrator,
             "transactor": SimulatedTransactor,

@@ -30,7 +30,9 @@ from harness.values import PYTHON
 POWERS = frozenset(CAPABILITIES) - {BYTES, COMMANDS, CPU_LIMIT, FILE_LIMIT, MEMORY_LIMIT, PACKETS, SLOW_SYNCS, UPGRADE}
 """Whatever reaches a broker from outside is simulated, and so are the clients; but computing and syncing take no time,
 processes share memory, connections carry messages instead of bytes and packets, and all brokers have one release."""
-ROLES = frozenset({"administrator", "producer", "transactor", "pipe", "consumer", "committer", "lister", "member"})
+ROLES = frozenset(
+    {"administrator", "producer", "transactor", "pipe", "consumer", "committer", "lister", "member", "script-player"}
+)
 """What kinds of clients those are (`harness.simulation.load`)."""
 
 

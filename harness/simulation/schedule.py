@@ -31,7 +31,7 @@ from harness.simulation.driver import SimulatedStateChanges, SimulatedView, Simu
 from harness.simulation.evidence import BrokerLog, MemoryJournal, now_ns, wall_ms, znode_changes
 from harness.simulation.frames import MemoryFrames
 from harness.simulation.guard import Guard
-from harness.simulation.load import SimulatedClients
+from harness.simulation.load import SimulatedClients, read_scripts
 from harness.simulation.loop import START_S, SimulatedLoop, run
 from harness.simulation.topics import SimulatedTopicAdmin
 from harness.store.folder import RunFolder
@@ -117,6 +117,7 @@ def simulate_plan(
     scenario = with_drawn(scenario, plan.drawn)
     faults = plugins_of(plan)  # they are in files, as the system is, so before the guard is up
     system_named(scenario.system)
+    read_scripts(plan.clients)
     limit_s = scenario.longest_drive_s + scenario.recovery_timeout_s + MARGIN_S
     collecting = gc.isenabled()
     gc.disable()  # what is collected, and when, would depend on what ran before; a schedule is small

@@ -10,16 +10,28 @@ import pytest
 from harness.broker.handlers.apis import APIS
 from harness.broker.log.batch import crc_matches, parse_header, parse_records
 from harness.broker.wire.codec import encode_request
+from harness.client_rules.scripts.answers import shown
+from harness.client_rules.scripts.comparing import Difference, difference
+from harness.client_rules.scripts.recorded import Recorded
+from harness.client_rules.scripts.script import (
+    AWAIT,
+    BEGIN,
+    REQUESTS,
+    Script,
+    Step,
+    Symbols,
+    records_of,
+    request_of,
+    script_of,
+)
+from harness.client_rules.scripts.target import Target
 from harness.simulation.transport import MemoryTransport
 from tests.broker.whole_cluster import HOST, WholeCluster, client_port
-from tools.differential.answers import shown
-from tools.differential.comparing import Difference, difference
 from tools.differential.generator import ROOMS, script_of_seed, slow_script_of_seed
 from tools.differential.intended import reason
-from tools.differential.kept import Kept, kept
-from tools.differential.scripts import AWAIT, BEGIN, REQUESTS, Script, Step, Symbols, records_of, request_of, script_of
+from tools.differential.kept import kept
 from tools.differential.shrinking import shrunk
-from tools.differential.targets import OFTEN, PROPERTIES, SELDOM, Target, common_versions
+from tools.differential.targets import OFTEN, PROPERTIES, SELDOM, common_versions
 
 SERVED = {
     api.request.__name__.removesuffix("Request"): (api.versions.served_min, api.versions.max) for api in APIS.values()
@@ -186,7 +198,7 @@ async def test_one_broker_answers_the_same_script_alike(make: Any) -> None:
 
 
 @pytest.mark.parametrize("each", [pytest.param(each, id=each.about) for each in kept()])
-async def test_a_kept_script_is_answered_as_by_kafka(each: Kept) -> None:
+async def test_a_kept_script_is_answered_as_by_kafka(each: Recorded) -> None:
     async with cluster_with(SELDOM) as cluster:
         answers = await (await target(cluster)).play(each.script, "kept-")
     first = difference(each.script, answers, each.answers, reason)

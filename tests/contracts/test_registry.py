@@ -20,6 +20,7 @@ def test_plugins_are_found_by_their_file_names() -> None:
         "administer",
         "consume-group",
         "exactly-once",
+        "play-scripts",
         "produce-consume",
         "transact",
     ]

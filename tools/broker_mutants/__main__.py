@@ -1,11 +1,11 @@
 """How much of the broker do sweeps reach, and which mistakes in it do they find? Mutants of it are put to the battery.
 
-    python -m tools.broker_mutants --sample 300 --seed N [--schedules 20] [--only TEXT] [--out FILE]
+    python -m tools.broker_mutants --sample 300 --seed N [--first 0] [--schedules 20] [--only TEXT] [--out FILE]
 
-Each mutant is one mistake in a protocol room of `harness/broker`. The standing battery (storm-sweep, mix-light,
-administration-light, groups-light, compaction, smoke) is simulated with it; histories that differ from those of the
-intact broker are judged by all checks. A mutant is *unreached* where no history differs, *unseen* where all that differ
-held, *in doubt* where checks cannot tell or there is no history, and *found* where a check fails.
+Each mutant is one mistake in a protocol room of `harness/broker`. The standing battery (`battery`) is simulated with
+it; histories that differ from those of the intact broker are judged by all checks. A mutant is *unreached* where no
+history differs, *unseen* where all that differ held, *in doubt* where checks cannot tell or there is no history, and
+*found* where a check fails.
 
 Mutants that no history can distinguish from the broker are in `equivalent.yaml`, with the reason, and are set apart.
 The file has a line a mutant, written as soon as the mutant is through. Ends 0; 2 where nothing can be measured.
@@ -48,9 +48,9 @@ def main() -> int:
     apart = [mutant for mutant in mutants if mutant.key in reasons]
     chosen = sample(
         (mutant for mutant in mutants if mutant.key not in reasons and options.only in mutant.key),
-        options.sample,
+        options.first + options.sample,
         options.seed,
-    )
+    )[options.first :]
     about = About(
         commit=_commit(),
         day=datetime.now(UTC).date().isoformat(),
@@ -139,6 +139,7 @@ def _options() -> argparse.Namespace:
         prog="python -m tools.broker_mutants", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--sample", type=int, default=300, help="so many mutants")
+    parser.add_argument("--first", type=int, default=0, help="so many of the sample are left out before these")
     parser.add_argument("--seed", type=int, required=True, help="draws the sample")
     parser.add_argument("--schedules", type=int, default=20, help="of the battery, at most")
     parser.add_argument("--battery-seed", type=int, default=1, help="of the schedules")

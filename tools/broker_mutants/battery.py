@@ -23,10 +23,14 @@ from tools.broker_mutants.mutants import BROKER, Mutant, within
 
 TOOLS = Path(__file__).parents[1]
 SHORT = (
+    str(TOOLS / "scripts-light.yaml"),
+    str(TOOLS / "slow-scripts-light.yaml"),
     "storm-sweep",
     str(TOOLS / "mix-light.yaml"),
     str(TOOLS / "administration-light.yaml"),
     str(TOOLS / "groups-light.yaml"),
+    str(TOOLS / "transactions-light.yaml"),
+    str(TOOLS / "exactly-once-light.yaml"),
 )
 LONG = ("compaction", "smoke")
 """They take as long as several of the others."""

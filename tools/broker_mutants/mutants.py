@@ -34,6 +34,7 @@ ROOMS = {
     "metadata_cache.py": METADATA,
     "topics.py": METADATA,
     "replicas": "replicas",
+    "transactions": "transactions",
     "zookeeper": "zookeeper",
 }
 """Protocol rooms by the folders and modules of the broker."""
@@ -46,6 +47,7 @@ LEFT_OUT = {
     "log/directories.py": "the simulation has one directory a broker, in memory",
     "log/file_storage.py": "the simulation has disks in memory",
     "replicas/counters.py": "numbers",
+    "transactions/statistics.py": "numbers",
     "zookeeper/kazoo_client.py": "the simulation has a client of its own",
 }
 """Modules of these rooms that virtual time never runs, or that decide nothing, with the reason."""

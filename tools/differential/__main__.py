@@ -1,6 +1,6 @@
 """Do this project's broker and real Kafka 3.9.1 answer random scripts of client calls alike?
 
-    python -m tools.differential [--scripts 20000] [--slow 500] [--seed 1] [--record]
+    python -m tools.differential [--scripts 20000] [--slow 500] [--seed 1] [--record | --keep]
 
 Each script is played to both over sockets, and the answers are compared (`answers` says what is left out). A script
 whose answers differ is played again, shrunk, and printed once for each kind of difference. The exit status is 1 when
@@ -15,19 +15,22 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rich.console import Console
 
-from tools.differential.comparing import Difference, difference
+from harness.client_rules.scripts.comparing import Difference, difference
+from harness.client_rules.scripts.recorded import Kind as RecordedKind
+from harness.client_rules.scripts.recorded import Recorded
+from harness.client_rules.scripts.script import AWAIT, BEGIN, Script, Step
+from harness.client_rules.scripts.target import Target
 from tools.differential.draws import Versions
-from tools.differential.generator import script_of_seed, slow_script_of_seed
+from tools.differential.generator import FEWEST, script_of_seed, slow_script_of_seed
 from tools.differential.intended import reason
-from tools.differential.kept import asked_again, kept, write
-from tools.differential.scripts import Script, Step
+from tools.differential.kept import asked_again, kept, properties_of, write, write_for_load
 from tools.differential.shrinking import shrunk
-from tools.differential.targets import OFTEN, SELDOM, Target, both, common_versions
+from tools.differential.targets import OFTEN, SELDOM, both, common_versions
 
 WORKERS, SLOW_WORKERS = 12, 48
 REPEATS = 2
@@ -94,6 +97,29 @@ class Session:
             )
 
 
+@dataclass(slots=True)
+class Keeping(Session):
+    """Plays whose answers are kept, as far as both brokers answer alike."""
+
+    kind: RecordedKind = RecordedKind.QUICK
+    seed: int = 0
+    kept: list[Recorded] = field(default_factory=list)
+
+    async def compare(self, script: Script) -> None:
+        """Play a script, and keep it up to the first difference; one that is answered late is kept whole or not."""
+        self.scripts += 1
+        self.plays += 1
+        about = f"{self.kind} script {self.scripts} of seed {self.seed}"
+        prefix = f"d{self.plays}-"
+        ours, theirs = await asyncio.gather(self.ours.play(script, prefix), self.theirs.play(script, prefix))
+        first = difference(script, ours, theirs)
+        if first is not None:
+            script, theirs = script[: first.at], theirs[: first.at]
+            if len(script) < FEWEST or any(step.how in (BEGIN, AWAIT) for step in script):
+                return
+        self.kept.append(Recorded(about=about, script=script, answers=theirs))
+
+
 def lines(script: Script) -> str:
     """Return a script as lines of JSON."""
     return "\n  ".join(json.dumps(step.as_json(), ensure_ascii=False) for step in script)
@@ -151,11 +177,28 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0, help="the number of the first script of the seed")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--record", action="store_true", help="ask Kafka the scripts of kept-3.9.json again, and end")
+    parser.add_argument("--keep", action="store_true", help="record the scripts for the workload play-scripts, and end")
     options = parser.parse_args()
     console = Console()
     if options.record:
         with tempfile.TemporaryDirectory() as folder, both(Path(folder), SELDOM) as (_, kafka):
             write(asyncio.run(asked_again(kept(), kafka)))
+        return
+    if options.keep:
+        for kind, of_kind, count in (
+            (RecordedKind.QUICK, QUICK, options.scripts),
+            (RecordedKind.SLOW, SLOW, options.slow),
+        ):
+            keeping = Keeping(console, kind=kind, seed=options.seed)
+            played(
+                keeping,
+                replace(of_kind, properties=properties_of(kind)),
+                options.seed,
+                range(options.first, options.first + count),
+            )
+            if count:
+                write_for_load(sorted(keeping.kept, key=lambda each: each.about), kind)
+            console.print(f"{len(keeping.kept):,} of {count:,} {kind} scripts are kept")
         return
     session = Session(console)
     played(session, QUICK, options.seed, range(options.first, options.first + options.scripts))

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from harness.client_rules.scripts.script import Step
 from tools.differential.data_rooms import TOPIC_CONFIGS
 from tools.differential.draws import Draw
-from tools.differential.scripts import Step
 
 CONFIGS = (
     *TOPIC_CONFIGS,

@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from harness.client_rules.scripts.script import BEGAN_MS, Step
 from tools.differential.draws import Draw
-from tools.differential.scripts import BEGAN_MS, Step
 
 TOPIC_CONFIGS = (
     ("max.message.bytes", "300"),

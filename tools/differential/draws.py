@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from tools.differential.scripts import ASK, Step
+from harness.client_rules.scripts.script import ASK, Step
 
 T = TypeVar("T")
 Versions = Mapping[str, tuple[int, int]]

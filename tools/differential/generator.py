@@ -4,12 +4,12 @@ import random
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from harness.client_rules.scripts.script import Script, Step
 from tools.differential import admin_rooms as admin
 from tools.differential import data_rooms as data
 from tools.differential import group_rooms as groups
 from tools.differential import slow_rooms as slow
 from tools.differential.draws import Draw, Versions
-from tools.differential.scripts import Script, Step
 
 Call = Callable[[Draw], Step | Iterable[Step]]
 FEWEST, MOST = 5, 30

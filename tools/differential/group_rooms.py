@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
+from harness.client_rules.scripts.script import AWAIT, BEGIN, Step
 from tools.differential.draws import Draw
-from tools.differential.scripts import AWAIT, BEGIN, Step
 
 SESSION_MS, REBALANCE_MS = 6_000, 1_500
 """A member that does not join again in time holds a rebalance up for no longer."""

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tools.differential.scripts import Step
+from harness.client_rules.scripts.script import Step
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tools.differential.scripts import Script, without
+from harness.client_rules.scripts.script import Script, without
 
 Shows = Callable[[Script], Awaitable[bool]]
 Path = tuple[str | int, ...]

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
+from harness.client_rules.scripts.script import ASK, SETTLE, Step
 from tools.differential.draws import Draw
-from tools.differential.scripts import ASK, SETTLE, Step
 
 OLDEST, LATEST = -2, -1
 MOST_RECORDS = 24

@@ -28,7 +28,14 @@ FAULT_EVERY_S = 15
 LONGEST_S = 6 * 3600.0
 SHORTEST_LIMIT_S = 900.0
 """For the smallest steps, which take a few minutes where nothing else runs."""
-SWEPT = ("mix", "storm-sweep", "tools/administration-light.yaml", "tools/groups-light.yaml")
+SWEPT = (
+    "mix",
+    "storm-sweep",
+    "tools/administration-light.yaml",
+    "tools/groups-light.yaml",
+    "tools/scripts-light.yaml",
+    "tools/slow-scripts-light.yaml",
+)
 HISTORIES_TESTS = (
     "tests/analysis/test_generated_histories.py",
     "tests/histories",

@@ -62,6 +62,7 @@ from harness.analysis.facts.steps import (
     end_offsets,
     poll_steps,
     poll_steps_of_many,
+    scripts,
     send_reversals,
     send_reversals_of_many,
 )
@@ -147,6 +148,7 @@ def facts_from_tables(
         protocol.METADATA_CACHES.name: lambda: metadata_caches(lines, operations),
         protocol.DELETED_LOGS.name: lambda: deleted_logs(tables[DELETED], tables[LIVES], lines),
         clients.END_OFFSETS.name: lambda: end_offsets(operations),
+        clients.SCRIPTS.name: lambda: scripts(operations),
         protocol.ELECTIONS.name: lambda: elections(lines),
         protocol.CONTROLLER_PASSES.name: lambda: controller_passes(lines),
         protocol.STATE_WRITES.name: lambda: state_writes(lines),

@@ -8,7 +8,7 @@ from harness.analysis.check_helpers.records import acknowledged
 from harness.analysis.facts.clients import of_kind
 from harness.analysis.frames import as_number, conform, in_order, stored
 from harness.analysis.sources.reading import no_rows, of_table
-from harness.analysis.tables.clients import END_OFFSETS, POLL_STEPS, SEND_REVERSALS
+from harness.analysis.tables.clients import END_OFFSETS, POLL_STEPS, SCRIPTS, SEND_REVERSALS
 from harness.store.history import READ_COMMITTED, OpKind, OpType
 
 _READER = ("run_id", "process", "mode", "topic", "partition")
@@ -106,3 +106,10 @@ def end_offsets(operations: DataFrame) -> DataFrame:
     answered = of_kind(operations, OpKind.END_OFFSET).where(F.col("outcome") == OpType.OK.value)
     answered = answered.where(F.coalesce("isolation", F.lit("")) != READ_COMMITTED)
     return conform(answered.where(F.col("ok_offset") >= 0).withColumn("offset", F.col("ok_offset")), END_OFFSETS)
+
+
+def scripts(operations: DataFrame) -> DataFrame:
+    """One row a script of client calls that was answered to its end."""
+    answered = of_kind(operations, OpKind.ASK).where(F.col("outcome") == OpType.OK.value)
+    differs = F.when(F.col("error") != "", F.col("error"))
+    return conform(answered.withColumn("script", F.col("mode")).withColumn("difference", differs), SCRIPTS)

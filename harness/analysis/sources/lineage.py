@@ -97,6 +97,7 @@ LINEAGE: dict[str, Origin] = {
     "poll_steps": _operations("poll"),
     "send_reversals": _operations("send"),
     "end_offsets": _operations("end_offset"),
+    "scripts": _operations("ask"),
     "elections": _state_changes("election"),
     "state_writes": _state_changes("zk_write"),
     "control_requests": _state_changes("ctl_recv"),

@@ -38,6 +38,17 @@ SEND_REVERSALS = CLIENT_TABLES.declare(
     EPOCH,
 )
 
+SCRIPTS = CLIENT_TABLES.declare(
+    "scripts",
+    "one recorded script of client calls that was answered to its end",
+    _PROCESS,
+    Column("index", "bigint", "number of the operation within the process"),
+    Column("script", "string", "which script it is"),
+    Column("difference", "string", "the first answer that is not as recorded, ours ≠ Kafka's; null if all are"),
+    Column("invoke_ns", "bigint", "when it was invoked"),
+    Column("complete_ns", "bigint", "when it ended"),
+)
+
 END_OFFSETS = CLIENT_TABLES.declare(
     "end_offsets",
     "one answer to where a partition ends for consumers that do not wait for the end of transactions",

@@ -5,7 +5,8 @@ first member id that a broker gave; `$p:0` and `$e:0` for the first producer id 
 generation of the first group. Records are written as an object of `Batch`'s arguments.
 """
 
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,7 +16,7 @@ from harness.broker.log.compression import NO_COMPRESSION
 from harness.broker.log.records import Record
 from harness.kafka.records import message_of
 
-BEGAN_MS = 1_700_000_000_000
+BEGAN_MS = 1_600_000_000_000
 """Timestamps of records count from here, whatever the time is."""
 ASK, BEGIN, AWAIT, SETTLE = "ask", "begin", "await", "settle"
 """How a step ends: answered; sent only; the step that was sent before is answered; asked until nothing changes."""
@@ -48,6 +49,11 @@ def script_of(steps: Sequence[Mapping[str, Any]]) -> Script:
     return tuple(Step(**step) for step in steps)
 
 
+def real_wall_ms() -> float:
+    """Return milliseconds since 1970, by this machine's clock."""
+    return time.time() * 1000
+
+
 @dataclass(slots=True)
 class Symbols:
     """What the symbols of a script stand for in one play."""
@@ -60,6 +66,8 @@ class Symbols:
     """By producer id."""
     generations: dict[str, int] = field(default_factory=dict)
     """By group."""
+    wall_ms: Callable[[], float] = real_wall_ms
+    """The clock by which a time in an answer is near now."""
 
     def meaning(self, value: Any) -> Any:
         """Return fields with what their symbols stand for."""

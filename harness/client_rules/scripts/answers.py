@@ -6,14 +6,13 @@ out; lists are in one order; records are shown batch by batch, decompressed, wit
 """
 
 import json
-import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.broker.log.batch import CorruptBatch, iter_batches, parse_records
 from harness.broker.log.compression import CODEC_NAMES
 from harness.broker.log.records import MalformedRecords
-from tools.differential.scripts import BEGAN_MS, Step, Symbols
+from harness.client_rules.scripts.script import BEGAN_MS, Step, Symbols
 
 MASKED = frozenset(
     {"host", "port", "client_host", "cluster_id", "log_dir", "topic_id", "session_id", "total_bytes", "usable_bytes"}
@@ -57,7 +56,7 @@ class _Shower:
     def __init__(self, symbols: Symbols, of_all: bool) -> None:
         self._symbols = symbols
         self._of_all = of_all
-        self._now_ms = time.time() * 1000
+        self._now_ms = symbols.wall_ms()
 
     def value(self, value: Any, name: str = "") -> Any:
         if isinstance(value, Mapping):

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tools.differential.player import Answers
-from tools.differential.scripts import AWAIT, BEGIN, Script, Step
+from harness.client_rules.scripts.player import Answers
+from harness.client_rules.scripts.script import AWAIT, BEGIN, Script, Step
 
 _LONGEST_VALUE = 40
 _MOST_PLACES = 3

@@ -12,8 +12,8 @@ from typing import Any
 
 from harness.broker.wire import messages as m
 from harness.broker.wire.transport import Connection, PeerError, Transport
-from tools.differential.answers import as_values, learn, shown
-from tools.differential.scripts import AWAIT, BEGIN, SETTLE, Script, Step, Symbols, request_of
+from harness.client_rules.scripts.answers import as_values, learn, shown
+from harness.client_rules.scripts.script import AWAIT, BEGIN, SETTLE, Script, Step, Symbols, request_of
 
 TIMEOUT_S = 10.0
 NOTIFIED_S = 0.06
@@ -122,11 +122,18 @@ class Play:
             lambda: self._request(asked, 4),
             lambda latest: isinstance(latest, str) or latest.topics[0].error_code != TOPIC_ALREADY_EXISTS,
             None,
+            TIMEOUT_S,
         )
 
-    async def _until(self, ask: Callable[[], Awaitable[Any]], reached: Callable[[Any], bool], latest: Any) -> Any:
+    async def _until(
+        self,
+        ask: Callable[[], Awaitable[Any]],
+        reached: Callable[[Any], bool],
+        latest: Any,
+        limit_s: float = SETTLED_S,
+    ) -> Any:
         began_s = asyncio.get_running_loop().time()
-        while asyncio.get_running_loop().time() - began_s < SETTLED_S:
+        while asyncio.get_running_loop().time() - began_s < limit_s:
             await asyncio.sleep(LOOK_EVERY_S / 4)
             latest = await ask()
             if reached(latest):
