@@ -909,6 +909,8 @@ class TransactionalOffsetCommit(Event):
     member: str
     coordinator_epoch: int
     """Leader epoch in which this broker coordinates the group; -1 when it does not."""
+    decided_seq: int
+    """Number of this log's next line when it was decided whether the commit may be taken."""
     topic: str
     partition: int
     offset: int

@@ -30,6 +30,7 @@ from harness.events import (
     OffsetForLeaderEpoch,
     PartitionState,
     ProduceResponse,
+    TransactionalOffsetCommit,
 )
 from harness.store.history import (
     LINK,
@@ -145,6 +146,7 @@ _OPTIONAL: Mapping[type, Mapping[str, Any]] = {
     CoordinatorLoad: {"disk_error": None},
     CoordinatorUnload: {"groups": None},
     OffsetCommit: dict.fromkeys(("instance", "coordinator_epoch", "decided_seq", "log_offset")),
+    TransactionalOffsetCommit: {"decided_seq": None},
     BrokerStart: {"config_digest": None, "clean_marker": None, "planted_bugs": None},
     Append: dict.fromkeys(("batch_epoch", "crc", "producer_id", "producer_epoch", "base_sequence", "isr_size")),
     OffsetForLeaderEpoch: dict.fromkeys(("leader_epoch", "log_end_offset", "leader_epochs")),

@@ -86,7 +86,7 @@ def committed_in(generation: int, known: int | None, **other: Any) -> Row:
     """A producer commits offset 5 in its transaction, for a member of a generation; the group has another one."""
     row = {"run_id": RUN, "broker": 1, "incarnation": "inc-1", "seq": 0, "time_ns": 0, "group": "g0", **_PRODUCER}
     row |= {"transactional_id": "t", "topic": TOPIC, "partition": 0, "offset": 5, "generation": generation}
-    row |= {"member": "m", "coordinator_epoch": 0, "error": 0, "group_generation": known}
+    row |= {"member": "m", "coordinator_epoch": 0, "decided_seq": 0, "error": 0, "group_generation": known}
     return "transactional_commits", row | other
 
 

@@ -2,7 +2,7 @@ from typing import Any
 
 from tests.analysis.fact_rows import Row, fetched, held, replica
 from tests.analysis.transaction_rows import committed_in, ended, logged, wrote, wrote_marker
-from tests.checks.answers import fails, passes, table_of
+from tests.checks.answers import fails, passes, table_of, unknown
 
 OFFSETS: dict[str, Any] = {"topic": "__consumer_offsets"}
 LOG = [replica(1, 2, **OFFSETS), held(1, "v", 0, producer_id=7, **OFFSETS), wrote(0, **OFFSETS), logged(5, 0)]
@@ -39,6 +39,9 @@ CASES = {
     "a member of an older generation commits": fails(*LOG, committed_in(2, 3), text="in generation 2, and the group"),
     "a commit of an older generation is refused": passes(*LOG, committed_in(2, 3, error=22)),
     "a producer names no member": passes(*LOG, committed_in(-1, 3)),
+    "the coordinator does not say when it decided": unknown(
+        *LOG, committed_in(2, 3, decided_seq=None), text="decided_seq"
+    ),
     "the generation of the group is not known": passes(*LOG, committed_in(2, None)),
 }
 CASES |= CASES["a member of this generation commits"].without_each("replicas")

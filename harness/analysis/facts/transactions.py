@@ -2,7 +2,6 @@
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.window import Window
 
 from harness.analysis.check_helpers.replication import furthest_replicas
 from harness.analysis.facts.clients import of_kind, transaction_outcomes
@@ -87,14 +86,14 @@ def transaction_answers(state_changes: StateChanges) -> DataFrame:
 
 
 def transactional_commits(state_changes: StateChanges) -> DataFrame:
-    """One row an offset that a transaction commits, beside the generation that the group's coordinator logged last."""
-    columns = ("seq", "group", "coordinator_epoch", "generation")
-    states = state_changes.of("group_state").select(*LIFE_KEY, *columns, F.lit(True).alias("is_state"))
-    commits = state_changes.of("txn_offset_commit").withColumn("is_state", F.lit(False))
-    before = in_order(*LIFE_KEY, "group", "coordinator_epoch", by=("seq",)).rowsBetween(Window.unboundedPreceding, -1)
-    last = F.last(F.when(F.col("is_state"), F.col("generation")), ignorenulls=True).over(before)
+    """One row an offset that a transaction commits, and the generation of its group when that was decided."""
+    columns = (*LIFE_KEY, "group", "coordinator_epoch", F.col("seq").alias("decided_seq"))
+    states = state_changes.of("group_state").select(*columns, F.col("generation").alias("of"), F.lit(1).alias("turn"))
+    commits = state_changes.of("txn_offset_commit").withColumn("turn", F.lit(0))
+    before = in_order(*LIFE_KEY, "group", "coordinator_epoch", by=("decided_seq", "turn"))
+    last = F.last("of", ignorenulls=True).over(before)
     rows = commits.unionByName(states, allowMissingColumns=True).withColumn("group_generation", last)
-    return conform(rows.where(~F.col("is_state")), TRANSACTIONAL_COMMITS)
+    return conform(rows.where(F.col("turn") == 0), TRANSACTIONAL_COMMITS)
 
 
 def client_transactions(operations: DataFrame) -> DataFrame:

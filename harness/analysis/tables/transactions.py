@@ -144,6 +144,7 @@ TRANSACTIONAL_COMMITS = TRANSACTION_TABLES.declare(
     Column("generation", "int", "as the producer gave it; -1 if it names no member"),
     Column("member", "string", "member id"),
     Column("coordinator_epoch", "int", "epoch of the group's coordinator; -1 if it is not the coordinator"),
+    Column("decided_seq", "bigint", "lines logged before this one when it was decided; null where the log lacks it"),
     Column("error", "int", "Kafka's number of the error; 0 for none"),
     Column("group_generation", "int", "generation of the group then; null if that coordinator knew no such group"),
 )

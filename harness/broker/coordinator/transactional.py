@@ -52,7 +52,7 @@ class TransactionalCommits:
 
     async def commit(self, request: TransactionalCommit) -> Errors:
         """Store the offsets as part of the transaction and return each outcome."""
-        errors = await self._commit(request)
+        seq, errors = await self._commit(request)
         for (topic, partition), value in request.offsets.items():
             self.state_log.emit(
                 TransactionalOffsetCommit(
@@ -63,6 +63,7 @@ class TransactionalCommits:
                     generation=request.generation,
                     member=request.member,
                     coordinator_epoch=self.store.coordinator_epoch(request.group),
+                    decided_seq=seq,
                     topic=topic,
                     partition=partition,
                     offset=value.offset,
@@ -76,36 +77,38 @@ class TransactionalCommits:
         counted = self.store.decide(producer_id, partitions, commits=commits)
         self.store.counters.committed.mark(len(counted), self.wall_ms())
 
-    async def _commit(self, request: TransactionalCommit) -> Errors:
-        error = self.members.gate(request.group)
+    async def _commit(self, request: TransactionalCommit) -> tuple[int, Errors]:
+        """Return each outcome, and the next line's number when it was decided: the group may have changed since."""
+        seq, error = self.state_log.next_seq, self.members.gate(request.group)
         if error:
-            return dict.fromkeys(request.offsets, error)
+            return seq, dict.fromkeys(request.offsets, error)
         self.store.create_group(request.group)
         too_large = {key for key, each in request.offsets.items() if len(each.metadata) > self.max_metadata_bytes}
         accepted = [key for key in request.offsets if key not in too_large]
-        error = await self._store(request, accepted)
+        seq, error = await self._store(request, accepted)
         if error and not accepted:
-            return dict.fromkeys(request.offsets, error)
-        return dict.fromkeys(accepted, error) | dict.fromkeys(too_large, ErrorCode.OFFSET_METADATA_TOO_LARGE)
+            return seq, dict.fromkeys(request.offsets, error)
+        return seq, dict.fromkeys(accepted, error) | dict.fromkeys(too_large, ErrorCode.OFFSET_METADATA_TOO_LARGE)
 
-    async def _store(self, request: TransactionalCommit, accepted: list[TopicPartition]) -> ErrorCode:
+    async def _store(self, request: TransactionalCommit, accepted: list[TopicPartition]) -> tuple[int, ErrorCode]:
         group, shard = request.group, partition_of(request.group, self.store.partitions)
         keys = [OffsetKey(group=group, topic=topic, partition=partition) for topic, partition in accepted]
         values = [request.offsets[each] for each in accepted]
         if not keys:
-            return ErrorCode.NONE
+            return self.state_log.next_seq, ErrorCode.NONE
         numbering = Numbering(producer_id=request.producer_id, producer_epoch=request.producer_epoch, base_sequence=0)
         batch = encode_batch(zip(keys, values, strict=True), self.wall_ms(), numbering)
         verification = await self._verified(request, shard, batch)
+        seq = self.state_log.next_seq
         if isinstance(verification, ErrorCode):
-            return verification
+            return seq, verification
         known = self.store.group(group)
         error = self.members.gate(group)
         if error or known is None:
-            return error or ErrorCode.COORDINATOR_NOT_AVAILABLE
+            return seq, error or ErrorCode.COORDINATOR_NOT_AVAILABLE
         error = known.membership.commits_in_transaction(request.generation, request.member, request.instance)
         if error:
-            return error
+            return seq, error
 
         def records(base_offset: int) -> list[OffsetRecord]:
             return [
@@ -128,11 +131,11 @@ class TransactionalCommits:
         )
         if result.error is not ErrorCode.NONE:
             self.store.let_go(group, request.producer_id, accepted)
-            return COMMIT_ERRORS.get(result.error, result.error)
+            return seq, COMMIT_ERRORS.get(result.error, result.error)
         self.store.stored_held(shard, records(result.base_offset))
         if not self.store.rules.transactional_offsets_wait_for_the_end:
             self.store.committed(shard, records(result.base_offset))
-        return ErrorCode.NONE
+        return seq, ErrorCode.NONE
 
     async def _verified(
         self, request: TransactionalCommit, shard: int, batch: bytes

@@ -10,15 +10,21 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.check_helpers.assumptions import has_field
 from harness.analysis.check_helpers.client_transactions import closing, marker_times
 from harness.analysis.check_helpers.findings import event, finding
 from harness.analysis.check_helpers.transactions import OfTransactions, on_furthest, without_thinned
 from harness.analysis.frames import OFFSET_KEY
 from harness.analysis.subjects import rows_of
-from harness.contracts.checks import Check, Settings, Subject
+from harness.contracts.checks import Assumption, Check, Settings, Subject
 from harness.values import OFFSETS_TOPIC
 
 _FOREVER = (1 << 63) - 1
+
+
+def _of_members(commits: DataFrame) -> DataFrame:
+    """Return the accepted commits that name a generation."""
+    return commits.where((F.col("error") == 0) & (F.col("generation") >= 0))
 
 
 class TransactionalOffsets(OfTransactions):
@@ -36,6 +42,14 @@ class TransactionalOffsets(OfTransactions):
     reads: ClassVar[tuple[str, ...]] = (
         *("committed_offsets", "replica_records", "markers", "marker_writes", "transactional_commits"),
         *("transactional_batches", "leader_epochs"),
+    )
+    assumes: ClassVar[tuple[Assumption, ...]] = (
+        *OfTransactions.assumes,
+        has_field(
+            "decided_seq",
+            "transactional_commits",
+            lambda rows: _of_members(rows).where(F.col("decided_seq").isNull()),
+        ),
     )
     judges_without: ClassVar[tuple[str, ...]] = (
         *OfTransactions.judges_without,
@@ -98,9 +112,7 @@ class TransactionalOffsets(OfTransactions):
         )
 
     def _old(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
-        rows = facts["transactional_commits"].where(
-            (F.col("error") == 0) & (F.col("generation") >= 0) & (F.col("generation") < F.col("group_generation"))
-        )
+        rows = _of_members(facts["transactional_commits"]).where(F.col("generation") < F.col("group_generation"))
         return finding(
             self.judged(rows, facts, settings),
             self.name,

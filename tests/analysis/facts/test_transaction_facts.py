@@ -1,12 +1,13 @@
-"""Facts about transactions from literal lines: which records of `__transaction_state` are transitions."""
+"""Facts about transactions from literal lines: what is a transition, and when a commit of offsets was decided."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from harness.events import TransactionStateChange
+from harness.events import TransactionalOffsetCommit, TransactionStateChange
 from harness.store.history import ReplicaState, StoredTransition
+from tests.analysis.group_lines import becomes
 from tests.analysis.run_folders import Rows, RunWriter, rows_of
 
 if TYPE_CHECKING:
@@ -70,3 +71,25 @@ def not_stored(out: RunWriter) -> None:
 
 def test_a_record_with_other_partitions_than_were_loaded_is_no_transition(rows: Rows) -> None:
     assert [row["counts"] for row in rows(not_stored, "transactions", "offset")] == [True, False, True]
+
+
+@case
+def decided(out: RunWriter) -> None:
+    producer: dict[str, Any] = {"transactional_id": "t", "producer_id": 7, "producer_epoch": 0, "coordinator_epoch": 3}
+    where: dict[str, Any] = {
+        "group": "g",
+        "member": "a",
+        "generation": 1,
+        "topic": "orders",
+        "partition": 0,
+        "error": 0,
+    }
+    for line in (becomes("Stable", 1, "a"), becomes("Stable", 2, "b")):
+        out.event(1, line)
+    for offset, seq in enumerate((0, 1, 2)):
+        out.event(1, TransactionalOffsetCommit(**producer, **where, offset=offset, decided_seq=seq))
+
+
+def test_a_commit_is_beside_the_generation_when_it_was_decided_and_not_when_it_was_stored(rows: Rows) -> None:
+    commits = rows(decided, "transactional_commits", "offset")
+    assert [row["group_generation"] for row in commits] == [None, 1, 2]
