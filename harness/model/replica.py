@@ -35,6 +35,8 @@ class Replica(Struct, frozen=True, kw_only=True):
     log_start: int | None = None
     log_end: int | None = None
     high_watermark: int | None = None
+    skipped: tuple[tuple[int, int], ...] = ()
+    """Rises of the high watermark, from and to, that a thread has yet to log (decision 0084)."""
     newest_epoch: int | None = None
     """The last entry of the leader-epoch cache."""
     batch_epoch: int | None = None
@@ -305,7 +307,12 @@ def moves_watermark(state: Replica | None, event: Event) -> Replica | Illegal:
     after = replace(state, role=event["role"], leader_epoch=event["leader_epoch"], high_watermark=new)
     if state.role is not None and (event["role"] != state.role or event["leader_epoch"] != state.leader_epoch):
         return Illegal(WATERMARK_IN_ROLE, after)
-    if not _same(state.high_watermark, event["old"]):
+    if not event["cause"] and state.high_watermark is not None:  # others' lines come from several threads
+        rise = _out_of_order(state, event, after)
+        if isinstance(rise, Illegal):
+            return rise
+        after = rise
+    elif not _same(state.high_watermark, event["old"]):
         return Illegal(WATERMARK_CONTINUES, after)
     if event["role"] == LEADER and new <= event["old"]:
         return Illegal(WATERMARK_RISES, after)
@@ -314,6 +321,20 @@ def moves_watermark(state: Replica | None, event: Event) -> Replica | Illegal:
     if end is not None and new > end:
         return Illegal(WATERMARK_IN_LOG, after)
     return after
+
+
+def _out_of_order(state: Replica, event: Event, after: Replica) -> Replica | Illegal:
+    """A rise from beyond the known one skips what another thread logs late; no two rises overlap."""
+    old, new, known = event["old"], event["new"], state.high_watermark
+    if old >= known:
+        skipped = ((known, old),) if old > known else ()
+        return replace(after, skipped=state.skipped + skipped)
+    for low, high in state.skipped:
+        if low <= old and new <= high:
+            left = ((start, end) for start, end in ((low, old), (new, high)) if start < end)
+            others = (each for each in state.skipped if each != (low, high))
+            return replace(after, high_watermark=known, skipped=(*others, *left))
+    return Illegal(WATERMARK_CONTINUES, after)
 
 
 def truncates(state: Replica | None, event: Event) -> Replica | Illegal:

@@ -31,7 +31,7 @@ def append(role: str, epoch: int, base: int, **other: Any) -> Event:
 
 def mark(role: str, epoch: int, old: int, new: int, end: int, **other: Any) -> Event:
     isr = [1, 2] if role == "leader" else []
-    moved = {"old": old, "new": new, "log_end_offset": end, "isr": isr, "zk_version": epoch}
+    moved = {"old": old, "new": new, "log_end_offset": end, "isr": isr, "zk_version": epoch, "cause": "fetch"}
     return {"ev": "hw", **P, "role": role, "leader_epoch": epoch, **moved} | other
 
 

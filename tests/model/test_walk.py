@@ -13,6 +13,18 @@ BROKEN = [logs.START, logs.follows(1, 0, previous_leader_epoch=-1), logs.assign(
 MOVED = logs.mark("follower", 1, 7, 8, 9)
 """Breaks `replica.watermark-continues` where the high watermark is known."""
 
+LEADS = [
+    logs.START,
+    logs.assign(1, 0),
+    logs.leads(1, 0, previous_leader_epoch=-1),
+    *(logs.append("leader", 1, at) for at in range(9)),
+]
+
+
+def risen(*rises: tuple[int, int]) -> list[bytes]:
+    """A leader of Kafka logs rises of its high watermark, which say no cause."""
+    return lines([*LEADS, *(logs.mark("leader", 1, old, new, 9, cause="") for old, new in rises)])
+
 
 def rules(*parts: list[bytes]) -> list[str]:
     walker = broker_walker()
@@ -34,6 +46,11 @@ CASES: dict[str, tuple[list[list[bytes]], list[str]]] = {
     ),
     "another broker has another log": ([lines(BROKEN), lines([logs.START, logs.recovered(9, 7)], broker=2)], []),
     "lines of other kinds are passed over": ([lines([logs.START, {"ev": "new_kind"}])], []),
+    "a thread logs a rise late": ([risen((0, 2), (4, 6), (2, 4), (6, 7))], []),
+    "two threads log rises late": ([risen((5, 6), (2, 3), (0, 2), (3, 5))], []),
+    "rises overlap": ([risen((0, 4), (3, 5))], ["replica.watermark-continues"]),
+    "a late rise overlaps another": ([risen((4, 6), (3, 5))], ["replica.watermark-continues"]),
+    "a late rise comes twice": ([risen((4, 6), (2, 4), (2, 4))], ["replica.watermark-continues"]),
     "a line is no object": ([[b"[]\n", b"7\n", b"\n", b"\xff\n"]], []),
 }
 
