@@ -135,6 +135,13 @@ CASES = {
         injected(healed_s=10),
         injected(healed_s=98.1),
     ),
+    "a broker went long before the end": fails(
+        *RUN, registered(3, until_zxid=20, until_ns=98 * 10**9), cached(live_brokers=[1, 2, 3]), cached(2)
+    ),
+    "a broker went just before the end, as in a shutdown": known(
+        registered(3, until_zxid=20, until_ns=99 * 10**9), cached(live_brokers=[1, 2, 3]), cached(2)
+    ),
+    "a broker came just before the end": known(registered(3, time_ns=99 * 10**9), cached(), cached(2)),
     "a leader that moved long before is judged even then": unknown_to_one(cached(2, leader=2), injected(healed_s=98.1)),
     "a fault was never healed": unknown(
         *RUN, cached(), cached(2), injected(healed_s=None), text="kill was never healed"

@@ -3,7 +3,8 @@
 Clients and followers go where a broker's metadata cache sends them. Only the controller feeds it, so what the
 controller omits stays wrong for good (KIP-380, Kafka's `MetadataCache`). Each registered broker's cache at the end of
 the load is compared with the content of ZooKeeper that is older than a while: a leader that has just moved is left out,
-and live brokers and deleted topics count only if the last heal was that long ago. A broker that was not registered when
+live brokers count only if no broker has come or gone since, and they and deleted topics only if the last heal was that
+long ago. A broker that was not registered when
 a topic was deleted is not notified, in Kafka 2.5 neither: if its process lived on, its remembering the topic is a note.
 """
 
@@ -50,8 +51,11 @@ class MetadataCaches(Check):
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a broker with other live brokers, and one a partition with another state in its cache."""
-        stands = (F.col("source") == "zookeeper") & F.col("until_zxid").isNull()
-        registered = facts["registrations"].where(stands).select(*_CACHE, "czxid")
+        registrations = facts["registrations"].where(F.col("source") == "zookeeper")
+        registered = registrations.where(F.col("until_zxid").isNull()).select(*_CACHE, "czxid")
+        changed = registrations.groupBy("run_id").agg(
+            F.greatest(F.max("time_ns"), F.max("until_ns")).alias("changed_ns")
+        )
         healed = facts["fault_windows"].groupBy("run_id").agg(F.max("healed_ns").alias("healed_ns"))
         caches = stored(
             facts["metadata_caches"]
@@ -61,15 +65,18 @@ class MetadataCaches(Check):
         quiet = caches.where(F.coalesce(_before_end(F.col("healed_ns")), F.lit(True)))
         states = stored(_last_states(facts["partition_states"], facts["topics"]))
         return (
-            self._brokers(quiet, registered)
+            self._brokers(quiet, registered, changed)
             .unionByName(self._partitions(caches, states))
             .unionByName(self._isrs(caches, states))
             .unionByName(self._deleted(quiet, facts["topics"]))
         )
 
-    def _brokers(self, caches: DataFrame, registered: DataFrame) -> DataFrame:
+    def _brokers(self, caches: DataFrame, registered: DataFrame, changed: DataFrame) -> DataFrame:
         live = registered.groupBy("run_id").agg(F.array_sort(F.collect_set("broker")).alias("live"))
-        believed = caches.groupBy(*_CACHE).agg(F.array_sort(F.max("live_brokers")).alias("believed"))
+        settled = caches.join(changed, on="run_id", how="left").where(
+            F.coalesce(_before_end(F.col("changed_ns")), F.lit(True))
+        )
+        believed = settled.groupBy(*_CACHE).agg(F.array_sort(F.max("live_brokers")).alias("believed"))
         rows = believed.join(live, on="run_id", how="inner").where(~F.col("believed").eqNullSafe(F.col("live")))
         return finding(
             rows,
