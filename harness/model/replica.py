@@ -15,7 +15,7 @@ from harness.values import ACKS_ALL
 
 LEADER, FOLLOWER, NO_ROLE = "leader", "follower", ""
 NO_EPOCH = -1
-LATEST, EARLIEST = -1, -2
+LATEST, EARLIEST, EARLIEST_LOCAL = -1, -2, -4
 """As timestamps in ListOffsets."""
 TIMED_OUT = 7
 """Kafka's number of REQUEST_TIMED_OUT."""
@@ -418,7 +418,7 @@ def lists(state: Replica | None, event: Event) -> Replica | Illegal:
 def _is_elsewhere(state: Replica, event: Event, asked: int, offset: int) -> bool:
     """Whether the answer is none that the log can give, as far as it is known."""
     start, mark = state.log_start, state.high_watermark
-    if asked == EARLIEST:
+    if asked in (EARLIEST, EARLIEST_LOCAL):
         return not _same(start, offset)
     if asked == LATEST:
         return mark is not None and (offset > mark if event["read_committed"] else offset != mark)

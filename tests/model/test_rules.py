@@ -229,6 +229,7 @@ FURTHER: dict[str, tuple[str, str, list[Event]]] = {
     **{
         f"ListOffsets tells {what}": ("replica.lists-own", "REPLICA", inserted("REPLICA", index, answer))
         for what, index, answer in (
+            ("another local start than its own", 15, logs.listed(-4, 1)),
             ("another latest offset than the high watermark", 15, logs.listed(-1, 3)),
             ("a record that is not committed", 15, logs.listed(5, 4, found=6)),
             ("a record that is older", 15, logs.listed(5, 3, found=4)),
@@ -357,7 +358,15 @@ LEGAL: dict[str, tuple[str, list[Event]]] = {
     ),
     "ListOffsets tells the start, the high watermark and records": (
         "REPLICA",
-        inserted("REPLICA", 15, logs.listed(-2, 0), logs.listed(-1, 4), logs.listed(5, 3, found=5), logs.listed(9, -1)),
+        inserted(
+            "REPLICA",
+            15,
+            logs.listed(-2, 0),
+            logs.listed(-4, 0),
+            logs.listed(-1, 4),
+            logs.listed(5, 3, found=5),
+            logs.listed(9, -1),
+        ),
     ),
     "the latest offset of committed transactions": (
         "REPLICA",
