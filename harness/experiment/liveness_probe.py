@@ -259,7 +259,7 @@ class Watch:
                 wrong = f"{reader} has read {topic}-{partition} to offset {at}, and {offset} is acknowledged"
                 wanted = Wanted(sign=Sign.READ, topic=topic, partition=partition, process=reader)
                 self._saw(wanted, "" if at >= offset else wrong)
-        for process in self.load.processes:
+        for process in self.load.workers:
             wrong = "" if process in progress.moved else f"{process} has completed nothing"
             self._saw(Wanted(sign=Sign.WORK, process=process), wrong)
 

@@ -23,6 +23,8 @@ STOP_TIMEOUT_S = 90.0
 LOG_TAIL_LINES = 8
 READER, MEMBER = "consumer", "member"
 """The roles of clients that read every partition, alone or as a group."""
+SCRIPT_PLAYER = "script-player"
+"""The role of clients whose operation is a script, which may wait for retention or the cleaner at every step."""
 
 
 class Clients(Protocol):
@@ -86,6 +88,11 @@ class Load:
     def processes(self) -> list[str]:
         """The names of the clients that run all the time."""
         return [client.process for client in self._clients]
+
+    @property
+    def workers(self) -> list[str]:
+        """Those of them whose operations are no longer than a few requests."""
+        return [client.process for client in self._clients if client.role != SCRIPT_PLAYER]
 
     @property
     def readers(self) -> dict[str, list[str]]:

@@ -12,7 +12,7 @@ from harness.client_rules.scripts.recorded import Kind, lines_of
 from harness.client_rules.subscribing import AUTOMATIC, Subscribing
 from harness.contracts.workloads import ClientPlan
 from harness.errors import PluginError
-from harness.experiment.load import MEMBER, STOP_TIMEOUT_S
+from harness.experiment.load import MEMBER, SCRIPT_PLAYER, STOP_TIMEOUT_S
 from harness.experiment.probes import ClientProgress
 from harness.scenario.plan import PlannedClient
 from harness.simulation.clients.administrator import SimulatedAdministrator
@@ -34,9 +34,7 @@ from harness.store.recording import Recorder
 from harness.system.process_state import ProcessState
 
 GROUP_RULES: dict[str, type[Reading] | type[Committing]] = {"consumer": Reading, "committer": Committing}
-CLIENTS = frozenset(
-    {"administrator", "producer", "transactor", "pipe", "lister", "script-player", MEMBER, *GROUP_RULES}
-)
+CLIENTS = frozenset({"administrator", "producer", "transactor", "pipe", "lister", SCRIPT_PLAYER, MEMBER, *GROUP_RULES})
 """The roles of a workload that there is a simulated client for."""
 
 
@@ -51,7 +49,7 @@ class SimulatedClient(Protocol):
 def read_scripts(clients: Iterable[PlannedClient]) -> None:
     """Read the files that clients need; within a simulation none can be read."""
     for client in clients:
-        if client.role == "script-player":
+        if client.role == SCRIPT_PLAYER:
             lines_of(Kind(client.parameters["scripts"]))
 
 
@@ -111,7 +109,7 @@ class SimulatedClients:
                 | SimulatedScriptPlayer
             ],
         ] = {
-            "script-player": SimulatedScriptPlayer,
+            SCRIPT_PLAYER: SimulatedScriptPlayer,
             "lister": SimulatedLister,
             "administrator": SimulatedAdministrator,
             "transactor": SimulatedTransactor,

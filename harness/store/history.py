@@ -381,7 +381,7 @@ class Sign(StrEnum):
     COMMIT = "commit"
     """The coordinator of this partition of `__consumer_offsets` accepts an offset."""
     WORK = "work"
-    """A client of the load completes an operation."""
+    """A client of the load completes an operation; not asked of one that plays scripts, which may take minutes."""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)

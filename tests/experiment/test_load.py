@@ -66,8 +66,10 @@ def test_who_is_a_member(folder: RunFolder, cluster: FakeCluster, group: str, nu
     of_group = {"parameters": {"group": "group-1"}, "role": "member"}
     clients = [client(name, 1).model_copy(update=of_group) for name in ("a", "b")]
     clients.append(client("reader", 1).model_copy(update={"role": "consumer"}))
+    clients.append(client("player", 1).model_copy(update={"role": "script-player"}))
     load = Load(ClientProcesses(cluster, folder), Plan(scenario="x", seed=1, faults=[], clients=clients), [])
     assert load.readers == {"group-1": ["a", "b"], "reader": ["reader"]}
+    assert load.workers == ["a", "b", "reader"]
     if process is None:
         with pytest.raises(ClusterError, match="nothing was injected"):
             load.member(group, number)
