@@ -153,7 +153,12 @@ def test_a_value_out_of_range_is_refused_with_its_field_and_limit(values: dict[s
         load(request_of_form(filled(values)))
 
 
-WITH_LOAD = {"administer": "storm-sweep", "transact": "transactions", "exactly-once": "exactly-once"}
+WITH_LOAD = {
+    "administer": "storm-sweep",
+    "transact": "transactions",
+    "exactly-once": "exactly-once",
+    "play-scripts": str(ROOT / "tools/scripts-light.yaml"),
+}
 """A scenario that has the load; `groups` has the others."""
 
 

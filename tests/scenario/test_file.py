@@ -508,7 +508,8 @@ def test_a_scenario_survives_the_run_folder() -> None:
         pytest.param("kind: kill", "kind: kil", "s.yaml:15: faults.0.kind: unknown fault 'kil' (did you mean kill?); "
                      "known:", id="unknown fault"),
         pytest.param("kind: produce-consume", "kind: nothing", "s.yaml:12: workloads.0.kind: unknown workload "
-                     "'nothing'; known: administer, consume-group, exactly-once, produce-consume, transact",
+                     "'nothing'; known: administer, consume-group, exactly-once, play-scripts, produce-consume, "
+                     "transact",
                      id="unknown workload"),
         pytest.param("acks: all", "acks: 2", "s.yaml:13: workloads.0.parameters.acks", id="wrong parameter"),
         pytest.param("workloads:", "workloads:\n  - {kind: consume-group, parameters: {assignor: sticky}}", "s.yaml:12:"
