@@ -117,6 +117,13 @@ def read_again(run: Evidence) -> bool:
     return poll is not None
 
 
+def answer_otherwise(run: Evidence) -> bool:
+    """Have a client play a script, one answer of which is not as recorded."""
+    for type_, error in ((OpType.INVOKE, ""), (OpType.OK, "step 2, version 4: Fetch: error_code 0 ≠ 1")):
+        run.operation("player", OpKind.ASK, type_, 0, mode="quick script 7", error=error)
+    return True
+
+
 def _batches(run: Evidence, partition: int) -> list[list[Line]]:
     """Return the first producer's acknowledged sends to a partition, those together that were under way together."""
     invoked = {line["index"]: line["time_ns"] for line in run.lines(OPERATIONS, process="p0", type="invoke")}

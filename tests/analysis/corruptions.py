@@ -126,6 +126,7 @@ CORRUPTIONS = {
     "a value is read at two offsets": Corruption(clients.read_twice, {"duplicate"}),
     "a value is read whose send failed": Corruption(clients.fail_send, {"aborted-read"}),
     "a value is read that no process sent": Corruption(clients.forget_send, {"phantom"}),
+    "a broker answers a script otherwise than recorded": Corruption(clients.answer_otherwise, {"recorded-answers"}),
     "a poll turns two records round": Corruption(clients.turn_round, {"int-nonmonotonic-poll", "int-poll-skip"}),
     "a poll leaves a record out": Corruption(clients.leave_out, {"int-poll-skip"}),
     "a reader misses a poll": Corruption(clients.miss_poll, {"poll-skip"}),

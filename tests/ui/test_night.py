@@ -47,7 +47,7 @@ def test_from_a_red_square_of_airflow_to_cause_and_replay_are_two_clicks(person:
 @pytest.mark.usefixtures("night")
 def test_from_a_red_cell_of_all_nights_to_cause_and_replay_is_one_click(person: Person) -> None:
     person.goto("/kafka-chaos/trend")
-    person.find(f".cell.bad a[href$='/runs/{RUN}']").click()
+    person.find(f".cell a.bad[href$='/runs/{RUN}']").click()
     assert CAUSE in person.find("table").text
     assert person.find(".again code").text == REPLAY
 

@@ -63,8 +63,9 @@ NOISY_LOGGERS = ("kazoo", "docker", "urllib3", "py4j", "great_expectations", "ma
 """Below a warning, their messages are not about the run."""
 RUN_NAME = "run_name"
 """Where a task leaves the name of its run for `map_index_template`."""
-IF_IT_RAN = "one_done"
-"""Of a task with one task before it: however that ended, but not if it did not run, because nothing was started."""
+IF_IT_RAN = "none_skipped"
+"""However the tasks before ended, unless they were skipped because nothing was started. Airflow's rules that want one
+success or one end would say the same, but skip all tasks of a mapped task group before that is expanded."""
 
 # Deeper tasks first: a run that has begun goes on before another one begins. `retries` also where the installation's
 # default is another: a fault schedule is not to be carried out twice in one run. A task that is cleared while it runs

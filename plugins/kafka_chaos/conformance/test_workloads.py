@@ -10,10 +10,18 @@ from harness.contracts.workloads import ClientPlan
 PROCESS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
+TOPICS = {"orders": 3, "payments": 3}
+
+
 def planned(name: str, seed: int) -> list[ClientPlan]:
+    """Return the clients of the default parameters; a required one has the first of its examples."""
     workload = registry.workload(name)
-    parameters = workload.Parameters.model_validate({})
-    return workload.clients(parameters, bootstrap_servers="127.0.0.1:9092", topics={"orders": 3}, seed=seed)
+    fields = workload.Parameters.model_fields.items()
+    required = {key: (field.examples or [None])[0] for key, field in fields if field.is_required()}
+    without = [key for key, example in required.items() if example is None]
+    assert not without, f"a required parameter states examples, with the topics {', '.join(TOPICS)}: {without}"
+    parameters = workload.Parameters.model_validate(required)
+    return workload.clients(parameters, bootstrap_servers="127.0.0.1:9092", topics=TOPICS, seed=seed)
 
 
 def test_it_plans_clients_from_its_defaults_and_the_seed_alone(workload_name: str) -> None:

@@ -23,8 +23,8 @@ class Parameters(Strict):
     name: Annotated[
         str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,63}$", description="Groups are called by it and their number")
     ] = "pipeline"
-    inputs: Annotated[list[str], Field(min_length=1, description="Topics that the groups read")]
-    outputs: Annotated[list[str], Field(min_length=1, description="Topics that they write")]
+    inputs: Annotated[list[str], Field(min_length=1, description="Topics that the groups read", examples=[["orders"]])]
+    outputs: Annotated[list[str], Field(min_length=1, description="Topics that they write", examples=[["payments"]])]
     producers: Annotated[int, Size(), Field(ge=1, le=32, description="Processes that write the inputs")] = 1
     consumers: Annotated[
         int, Size(), Field(ge=0, le=32, description="Consumer processes, in turn read_committed and read_uncommitted")
