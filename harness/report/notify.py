@@ -68,7 +68,8 @@ def target_of(text: str) -> Target:
             return Target(scheme=scheme, url=rest)
         if scheme in ("http", "https", "slack+http", "slack+https"):
             plain = url.removeprefix("slack+")
-            if urlsplit(plain).hostname and (urlsplit(plain).port or True):
+            split = urlsplit(plain)
+            if split.hostname and split.port != 0:  # a port that is no number raises ValueError
                 return Target(scheme=scheme, url=plain)
     raise ScenarioError(f"--notify: not a target; allowed: {FORMS}")
 

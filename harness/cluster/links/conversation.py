@@ -112,7 +112,7 @@ class Conversation:
         self._unanswered: deque[int] = deque()
         """Correlation ids of requests, in the order in which their sender expects the answers."""
         self._strict = False
-        """Whether answers may come in another order."""
+        """Whether answers come in another order than their requests, and have to wait for each other."""
         self._early: dict[int, Any] = {}
         """Answers that came before those of earlier requests."""
         self._caught: dict[int, tuple[Held, Caught]] = {}
@@ -122,7 +122,7 @@ class Conversation:
         self._behind: Callable[[], None] | None = None
         """Delivers a request that waits for the next one."""
         self._last: int | None = None
-        """The request whose answer the sender's end waits for."""
+        """The request that must be answered before the other host hears that its sender has left."""
 
     @property
     def holds_requests(self) -> bool:
