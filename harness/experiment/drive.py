@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack, closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,12 +25,14 @@ from harness.experiment.load import ClientProcesses, Load
 from harness.experiment.machine import ThisMachine
 from harness.experiment.nemesis import Nemesis
 from harness.experiment.probes import steady_state
+from harness.experiment.requests import PROCESS as STEPS_PROCESS
+from harness.experiment.requests import Requests
 from harness.experiment.steps import RoleBinding, Steps, bind_roles, replica_assignment
 from harness.progress import Progress
 from harness.scenario.model import Scenario, TopicSpec
 from harness.scenario.plan import Plan
 from harness.store.folder import RunFolder
-from harness.store.history import ChainedWriter, now_ns
+from harness.store.history import ChainedWriter, Operation, now_ns
 from harness.store.phase_log import PhaseNotes
 from harness.store.recording import Recorder
 from harness.system.interruption import AGAIN_S
@@ -63,6 +66,8 @@ class DriveContext:
     """The plugins of the plan, by name."""
     create_topics: CreateTopics
     probe: Probe
+    requests: Requests
+    """Of steps."""
     looks_at_the_start: bool = False
     """Whether a cluster that does not serve before the first fault is looked at as after the last one, and judged.
 
@@ -155,6 +160,7 @@ async def _disturb(
         steps = Steps(
             nemesis=nemesis,
             load=drive_context.load,
+            requests=drive_context.requests,
             scenario=scenario,
             plan=plan,
             roles=roles,
@@ -216,10 +222,11 @@ async def drive_cluster(
         ClusterError: as `drive`; or the run folder was moved or removed.
         PluginError: the driver cannot run clients, or a fault cannot be loaded; nothing was disturbed.
     """
+    from harness.broker.wire.tcp import TcpTransport
     from harness.experiment.service_probe import PROCESS, ServiceProbe
     from harness.experiment.topics import TopicAdmin
     from harness.kafka.security.settings import security_of
-    from harness.kafka.tcp import Tcp
+    from harness.kafka.tcp import Tcp, opened
 
     if not isinstance(driver, CanRunClients):
         raise PluginError(f"the driver {driver.name} cannot run clients")
@@ -255,8 +262,20 @@ async def drive_cluster(
                 write=stack.enter_context(closing(ChainedWriter(folder.liveness))).write,
                 patience=PATIENCE,
             ),
+            requests=Requests(
+                transport=TcpTransport(partial(opened, security=security_of(status.client))),
+                bootstrap=list(map(_address, status.bootstrap_servers.split(","))),
+                recorder=Recorder(STEPS_PROCESS, _written_by_steps(scenario, folder, stack), now_ns),
+            ),
         )
         await while_in_place(folder.root, drive(drive_context, scenario, plan, progress, notes))
+
+
+def _written_by_steps(scenario: Scenario, folder: RunFolder, stack: AsyncExitStack) -> Callable[[Operation], object]:
+    """Return what writes the requests of steps; without any there is no such file."""
+    if not any(step.ask for step in scenario.steps):
+        return lambda _: None
+    return stack.enter_context(closing(ChainedWriter(folder.operations_of(STEPS_PROCESS)))).write
 
 
 def _create_alone(create: CreateTopics, existing: Callable[[], Awaitable[Iterable[str]]], prefix: str) -> CreateTopics:

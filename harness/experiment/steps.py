@@ -12,21 +12,27 @@ from typing import Any
 from harness.cluster.links.rules import Caught
 from harness.contracts.faults import Effect, Injection
 from harness.contracts.messages import caught_by
-from harness.contracts.targets import Role
+from harness.contracts.targets import COORDINATORS, Role, parse_target, resolve
 from harness.errors import ClusterError, HarnessError
-from harness.events import GroupStateChange
+from harness.events import GroupStateChange, TransactionStateChange
 from harness.experiment.load import Load
 from harness.experiment.nemesis import Nemesis
+from harness.experiment.requests import Requests
 from harness.progress import Progress
 from harness.scenario.conditions import Condition, parse_condition, roles_in
 from harness.scenario.model import Scenario, StepSpec, TopicSpec
 from harness.scenario.plan import Plan, PlannedFault
 from harness.system.waiting import until
+from harness.values import NO_BROKER
 from harness.verdict import FaultVerdict
 from harness.zookeeper.view import ClusterView, PartitionView
 
 WRITING_S = 1.0
 """A checkpoint that is due is written within this time."""
+
+_STATES_OF_GROUPS = (GroupStateChange.ev, "group", "generation")
+_STATES_OF_TRANSACTIONS = (TransactionStateChange.ev, "transactional_id", "producer_epoch")
+"""The line that says a state, the field that names its subject, and the one that counts within a coordinator epoch."""
 
 RoleBinding = Mapping[str, int]
 """The broker of each role."""
@@ -80,6 +86,7 @@ class Steps:
 
     nemesis: Nemesis
     load: Load
+    requests: Requests
     scenario: Scenario
     plan: Plan
     roles: RoleBinding
@@ -105,6 +112,7 @@ class Steps:
                     return f"step {index + 1} of {len(steps)} could not be taken: {error}"
             return ""
         finally:
+            await self.requests.close()
             for held in (*self._messages.values(), *reversed(self._held)):
                 await held.heal()
 
@@ -124,11 +132,25 @@ class Steps:
             await self._write(index, step.write, step.within_s)
         elif step.when is not None:
             await self._wait_until(step.when, step.within_s)
+        elif step.ask is not None:
+            await self.requests.send(step, partial(self._asked, step.target))
+        elif step.answer is not None:
+            await self.requests.awaited(step)
         else:
             await asyncio.sleep(step.wait_s or 0.0)
 
     def _brokers(self, text: str) -> list[int]:
         return [self.roles[name] for name in roles_in(text)]
+
+    async def _asked(self, target: str) -> int:
+        """Return the broker that a request goes to now, -1 while there is none."""
+        if target in self.roles:
+            return self.roles[target]
+        wanted = parse_target(target)
+        if wanted.role in COORDINATORS:
+            of_transactions = wanted.role is Role.TRANSACTION_COORDINATOR
+            return await self.requests.coordinator(wanted.group, of_transactions=of_transactions)
+        return next(iter(await resolve(wanted, self.nemesis.context.view)), NO_BROKER)
 
     def _started(self, planned: PlannedFault) -> _Held:
         """Begin a fault, which stays in force until it is healed."""
@@ -207,13 +229,9 @@ class Steps:
         if condition.messages:
             caught = partial(self._caught, condition.messages)
             await until(caught, lambda seen: len(seen) >= condition.count, what=text, timeout_s=within_s)
-        elif condition.group:
-            await until(
-                lambda: self._state_of(condition.group),
-                lambda seen: seen == condition.state,
-                what=text,
-                timeout_s=within_s,
-            )
+        elif condition.state:
+            state = partial(self._state_of, condition)
+            await until(state, lambda seen: seen == condition.state, what=text, timeout_s=within_s)
         elif condition.event:
             logged = partial(self._logged, condition)
             await until(logged, lambda seen: seen > 0, what=text, timeout_s=within_s)
@@ -236,15 +254,15 @@ class Steps:
         place = {"topic": condition.topic, "partition": condition.partition} if condition.topic else {}
         return sum(place.items() <= event.items() for event in events)
 
-    async def _state_of(self, group: str) -> str:
-        """Return the state of a group, as the latest coordinator logs it; empty if none does."""
+    async def _state_of(self, condition: Condition) -> str:
+        """Return the state of a group or transaction, as the latest coordinator logs it; empty if none does."""
+        ev, name, order = _STATES_OF_GROUPS if condition.group else _STATES_OF_TRANSACTIONS
+        wanted = condition.group or condition.transactional_id
         latest = (-1, -1, "")
         for status in (await self.nemesis.context.driver.status()).brokers:
-            events, _ = await self.nemesis.context.state_changes.after(status.broker_id, 0, GroupStateChange.ev)
-            of_group = [event for event in events if event["group"] == group]
-            if of_group:
-                last = of_group[-1]
-                latest = max(latest, (last["coordinator_epoch"], last["generation"], last["to_state"]))
+            events, _ = await self.nemesis.context.state_changes.after(status.broker_id, 0, ev)
+            for last in [event for event in events if event[name] == wanted][-1:]:
+                latest = max(latest, (last["coordinator_epoch"], last[order], last["to_state"]))
         return latest[-1]
 
 

@@ -192,6 +192,11 @@ _OF_OPERATIONS: Mapping[OpKind, tuple[str, tuple[str, ...]]] = {
         "answer that is not as recorded.",
         ("mode",),
     ),
+    OpKind.REQUEST: (
+        "A request that the scenario states is sent; the `mode` says which, in which version and to which broker. An "
+        "`ok` end has the answer in `error`, as JSON.",
+        ("mode",),
+    ),
     OpKind.SUBSCRIBE: ("A member subscribes; it ends with its first assignment, which may be empty.", ("group",)),
     OpKind.ASSIGNED: (
         "A partition becomes a member's; an `ok` end says the `offset` at which it reads on, an `info` that "

@@ -8,13 +8,15 @@ from harness.events import KINDS
 CHECKPOINT = "checkpoint"
 ALLOWED = (
     "`A leads orders-0`, `ISR of orders-0 is A, B`, `leader epoch of orders-0 is 3` (or more), `group g is Stable`,"
-    " `A logs become_leader of orders-0`, `A logs zk_session`, `M is on its way`, `2 of M are held`, or `checkpoint`"
+    " `transaction t is Ongoing`, `A logs become_leader of orders-0`, `A logs zk_session`, `M is on its way`,"
+    " `2 of M are held`, or `checkpoint`"
 )
 _PARTITION = r"(?P<topic>[a-zA-Z0-9._-]+)-(?P<partition>\d{1,9})"
 _LEADS = re.compile(rf"(?P<roles>\w+) leads {_PARTITION}")
 _ISR = re.compile(rf"ISR of {_PARTITION} is (?P<roles>\w+(\s*,\s*\w+)*)")
 _EPOCH = re.compile(rf"leader epoch of {_PARTITION} is (?P<epoch>\d{{1,9}})")
 _GROUP = re.compile(r"group (?P<group>[^ ]+) is (?P<state>\w+)")
+_TRANSACTION = re.compile(r"transaction (?P<id>[^ ]+) is (?P<state>\w+)")
 _LOGS = re.compile(rf"(?P<roles>\w+) logs (?P<event>\w+)( of {_PARTITION})?")
 _MESSAGES = re.compile(r"(?P<messages>[A-Z]\w*) is on its way|(?P<count>\d{1,4}) of (?P<many>[A-Z]\w*) are held")
 
@@ -32,8 +34,9 @@ class Condition:
     leader_epoch: int | None = None
     """Of the partition, at least."""
     group: str = ""
+    transactional_id: str = ""
     state: str = ""
-    """Of the group, as its coordinator logs it."""
+    """Of the group or the transaction, as its coordinator logs it."""
     event: str = ""
     """Kind of a state change, of the partition if there is one …"""
     broker: str = ""
@@ -71,6 +74,8 @@ def parse_condition(text: str) -> Condition:
         return Condition(topic=match["topic"], partition=int(match["partition"]), leader_epoch=int(match["epoch"]))
     if match := _GROUP.fullmatch(text):
         return Condition(group=match["group"], state=match["state"])
+    if match := _TRANSACTION.fullmatch(text):
+        return Condition(transactional_id=match["id"], state=match["state"])
     if match := _MESSAGES.fullmatch(text):
         return Condition(messages=match["messages"] or match["many"], count=int(match["count"] or 1))
     if match := _LOGS.fullmatch(text):

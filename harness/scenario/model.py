@@ -399,7 +399,7 @@ RoleName = Annotated[str, Field(pattern=r"^[A-Z][A-Za-z0-9]{0,15}$")]
 
 
 class StepSpec(Strict):
-    """One step of a scenario that goes step by step: what is done is said by one of its first eight keys."""
+    """One step of a scenario that goes step by step: what is done is said by one of its first ten keys."""
 
     inject: Annotated[str | None, Field(description="Kind of fault; in force until it is healed")] = None
     heal: Annotated[str | None, Field(description="Roles on which every fault is healed: A, B")] = None
@@ -416,12 +416,41 @@ class StepSpec(Strict):
     ] = None
     release: Annotated[RoleName | None, Field(description="Name of messages that are let go")] = None
     wait_s: Annotated[float | None, Field(gt=0, le=600, description="Seconds to wait")] = None
-    target: Annotated[str, Field(description="Roles that a fault hits: A, B")] = ""
-    parameters: Annotated[dict[str, Any], Field(description="Parameters of the fault or of the producer")] = Field(
-        default_factory=dict
-    )
+    ask: Annotated[
+        str | None, Field(description="Kafka's name of a request that is sent to the target, as a client: JoinGroup")
+    ] = None
+    answer: Annotated[RoleName | None, Field(description="Name of a request whose answer is awaited")] = None
+    target: Annotated[
+        str,
+        Field(
+            description="Roles that a fault hits: A, B; of ask a role, leader(topic,partition), coordinator(group),"
+            " transaction-coordinator(id), controller, or a broker id"
+        ),
+    ] = ""
+    parameters: Annotated[
+        dict[str, Any], Field(description="Parameters of the fault or of the producer, or fields of the request")
+    ] = Field(default_factory=dict)
+    version: Annotated[int | None, Field(ge=0, le=99, description="Of the request")] = None
+    expect: Annotated[
+        dict[str, Any] | None,
+        Field(description="Fields of the answer and their values; {} if any answer is right; codes may be names"),
+    ] = None
+    keep: Annotated[
+        dict[RoleName, str],
+        Field(description="Names for fields of the answer, {M: member_id}; $M stands for it in later requests"),
+    ] = Field(default_factory=dict)
+    later: Annotated[
+        RoleName | None, Field(description="Name of the request, whose answer a later step awaits, if any does")
+    ] = None
+    times: Annotated[int, Field(ge=1, le=10_000, description="How often the request is sent")] = 1
+    every_s: Annotated[float, Field(ge=0, le=600, description="Seconds from an answer to the next request")] = 0.0
     within_s: Annotated[
-        float, Field(gt=0, le=600, description="Deadline for write and when; a fault that can heals itself after it")
+        float,
+        Field(
+            gt=0,
+            le=600,
+            description="Deadline for write, when, ask and answer; a fault that can heals itself after it",
+        ),
     ] = 60.0
 
     @property

@@ -4,12 +4,13 @@ Each rule is a generator of problems over the well-formed parts of a scenario.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import suppress
+from dataclasses import dataclass, field
 
 from harness.contracts import registry
 from harness.contracts.registry import unknown_message
-from harness.contracts.targets import Role
+from harness.contracts.targets import Role, parse_target
 from harness.errors import PluginError
 from harness.scenario.conditions import parse_condition, roles_in
 from harness.scenario.draft import Draft
@@ -19,6 +20,8 @@ from harness.scenario.model import StepSpec
 from harness.scenario.plan import ALONE, WRITER
 from harness.scenario.source import KeyPath, Problem
 
+ONE_BROKER = (Role.LEADER, Role.COORDINATOR, Role.TRANSACTION_COORDINATOR, Role.CONTROLLER)
+"""What a request can be sent to, beside roles of steps and broker ids."""
 ACTIONS = {
     "inject": {"target", "parameters", "within_s"},
     "heal": set(),
@@ -28,6 +31,8 @@ ACTIONS = {
     "hold": {"target", "parameters", "within_s"},
     "lose_answer": {"target", "parameters", "within_s"},
     "release": set(),
+    "ask": {"target", "parameters", "version", "expect", "keep", "later", "times", "every_s", "within_s"},
+    "answer": {"expect", "keep", "within_s"},
 }
 """Of which each step has one, with the other keys that it takes."""
 
@@ -55,6 +60,7 @@ def steps(draft: Draft) -> Iterator[Problem]:
         yield Problem(("steps",), "give steps, or faults and a mix")
     in_force: list[set[str]] = []
     caught: set[str] = set()
+    asked = _Asked()
     for index, step in draft.steps.items():
         at: KeyPath = ("steps", index)
         actions = [name for name in ACTIONS if getattr(step, name) is not None]
@@ -70,6 +76,8 @@ def steps(draft: Draft) -> Iterator[Problem]:
         if step.inject is not None:
             in_force.append(set(roles_in(step.target)))
         yield from _messages(at, step, caught)
+        if step.ask is not None or step.answer is not None:
+            yield from _request(draft, at, step, asked)
 
 
 def _messages(at: KeyPath, step: StepSpec, caught: set[str]) -> Iterator[Problem]:
@@ -136,6 +144,74 @@ def _inject(draft: Draft, at: KeyPath, kind: str, step: StepSpec) -> Iterator[Pr
     yield from releases(draft, at, plugin, step.parameters)
     if Role.IDS not in plugin.accepts:
         yield Problem((*at, _key(step)), f"{kind} takes {', '.join(plugin.accepts)}, and roles are brokers")
+
+
+@dataclass(slots=True)
+class _Asked:
+    """What earlier steps have asked and kept."""
+
+    kept: set[str] = field(default_factory=set)
+    open: set[str] = field(default_factory=set)
+    """Requests whose answers are not awaited yet."""
+
+
+def _request(draft: Draft, at: KeyPath, step: StepSpec, asked: _Asked) -> Iterator[Problem]:
+    """A request is one of Kafka's, and names what is known; an answer is that of one request."""
+    if step.answer is not None and step.answer not in asked.open:
+        yield Problem((*at, "answer"), f"no request {step.answer} is sent with `later` before, or it is answered")
+    if step.ask is not None:
+        yield from _fields(at, step)
+        yield from _asked_target(draft, (*at, "target"), step.target)
+    if step.later is None and step.expect is None:
+        yield Problem(at, "say what answer to expect: {} if any is right")
+    if step.later is not None and (step.expect is not None or step.keep or step.times > 1):
+        yield Problem((*at, "later"), "takes no expect, keep or times: the step `answer` has them")
+    if step.later in asked.open:
+        yield Problem((*at, "later"), f"the request {step.later} is not answered yet")
+    for name in sorted(_names_in([step.parameters, step.expect]) - asked.kept):
+        yield Problem(at, f"${name}: no step before keeps {name}")
+    asked.open.discard(step.answer or "")
+    asked.open |= {step.later} if step.later else set()
+    asked.kept |= step.keep.keys()
+
+
+def _fields(at: KeyPath, step: StepSpec) -> Iterator[Problem]:
+    from harness.contracts.requests import REQUESTS, unknown_fields, versions_of  # loads the broker's codecs
+
+    if step.ask not in REQUESTS:
+        yield Problem((*at, "ask"), unknown_message("request", step.ask or "", sorted(REQUESTS)))
+        return
+    first, last = versions_of(step.ask)
+    if step.version is None or not first <= step.version <= last:
+        yield Problem((*at, "version"), f"state a version of {step.ask} from {first} to {last}")
+        return
+    for problem in unknown_fields(step.ask, step.parameters, step.version):
+        yield Problem((*at, "parameters"), problem)
+
+
+def _asked_target(draft: Draft, at: KeyPath, text: str) -> Iterator[Problem]:
+    """A request goes to one broker."""
+    if draft.roles is None or text in draft.roles:
+        return
+    try:
+        target = parse_target(text)
+    except ValueError as error:
+        yield Problem(at, f"not a role of this scenario, and {error}")
+        return
+    one = target.role in ONE_BROKER or (target.role is Role.IDS and len(target.broker_ids) == 1)
+    if not one:
+        yield Problem(at, f"{text} is not one broker: give a role, {', '.join(ONE_BROKER)}, or a broker id")
+    elif target.topic and (wrong := missing_partition(draft, target.topic, target.partition)):
+        yield Problem(at, wrong)
+
+
+def _names_in(value: object) -> set[str]:
+    """Return the names that fields refer to, as `$M` does."""
+    if isinstance(value, Mapping):
+        return set().union(*map(_names_in, value.values()))
+    if isinstance(value, list):
+        return set().union(*map(_names_in, value))
+    return {value[1:]} if isinstance(value, str) and value.startswith("$") else set()
 
 
 def _key(step: StepSpec) -> str:

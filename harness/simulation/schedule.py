@@ -20,6 +20,8 @@ from harness.experiment.drive import DriveContext, drive, plugins_of
 from harness.experiment.liveness_probe import Probe
 from harness.experiment.load import Load
 from harness.experiment.machine import NoMachine
+from harness.experiment.requests import PROCESS as STEPS_PROCESS
+from harness.experiment.requests import Requests
 from harness.experiment.service_probe import PROCESS, ServiceProbe
 from harness.progress import Progress, Silent
 from harness.scenario.draws import with_drawn
@@ -34,6 +36,7 @@ from harness.simulation.guard import Guard
 from harness.simulation.load import SimulatedClients, read_scripts
 from harness.simulation.loop import START_S, SimulatedLoop, run
 from harness.simulation.topics import SimulatedTopicAdmin
+from harness.simulation.transport import MemoryTransport
 from harness.store.folder import RunFolder
 from harness.store.history import JournalEntry, Liveness, Operation, ZnodeChange, line_of
 from harness.store.phase_log import Phase, PhaseNotes
@@ -150,12 +153,13 @@ async def _carried_out(
     clients, journal, notes = SimulatedClients(cluster, processes), MemoryJournal(), PhaseNotes(phase=Phase.DRIVE)
     load = Load(clients, plan, scenario.topics)
     context = FaultContext(
-        driver=SimulationDriver(cluster, processes),
+        driver=SimulationDriver(cluster, [*processes, STEPS_PROCESS]),
         view=SimulatedView(cluster),
         logs=SimulatedStateChanges(cluster),
         members=load,
     )
-    requests: list[Operation] = []
+    probes: list[Operation] = []
+    of_steps: list[Operation] = []
     liveness: list[Liveness] = []
     drive_context = DriveContext(
         context=context,
@@ -167,7 +171,7 @@ async def _carried_out(
             ask=ServiceProbe(
                 MemoryFrames(cluster.network, PROCESS),
                 cluster.bootstrap,
-                Recorder(PROCESS, requests.append, now_ns),
+                Recorder(PROCESS, probes.append, now_ns),
                 wall_ms,
                 negotiates=False,
             ),
@@ -176,11 +180,16 @@ async def _carried_out(
             write=liveness.append,
             patience=1.0,
         ),
+        requests=Requests(
+            transport=MemoryTransport(cluster.network, STEPS_PROCESS),
+            bootstrap=cluster.bootstrap,
+            recorder=Recorder(STEPS_PROCESS, of_steps.append, now_ns),
+        ),
         looks_at_the_start=True,
     )
     await _start(cluster)
     await drive(drive_context, scenario, plan, progress, notes)
-    operations = clients.operations | {PROCESS: requests}
+    operations = clients.operations | {PROCESS: probes} | ({STEPS_PROCESS: of_steps} if of_steps else {})
     return history_of(cluster, operations, journal.entries, notes.remarks, liveness)
 
 

@@ -51,6 +51,8 @@ class OpKind(StrEnum):
     """Asks for a change of topics, configurations, leaders or groups, or for a description, as the mode says."""
     ASK = "ask"
     """Plays a recorded script of client calls, as the mode says; its end says in `error` which answer differs."""
+    REQUEST = "request"
+    """Sends one request that a scenario states, as the mode says; an ok end says in `error` what the answer is."""
     SUBSCRIBE = "subscribe"
     """Becomes a member of a group; ends with its first assignment, which may be empty."""
     ASSIGNED = "assigned"
@@ -141,7 +143,7 @@ class Operation:
     """Of a poll that ended ok, in the order of delivery."""
     error: str = ""
     """Name and message of the error that ended a fail or an info. Of an ask that ended ok: the first answer that is not
-    as recorded."""
+    as recorded. Of a request that ended ok: its answer, as JSON."""
 
 
 class InjectionStep(StrEnum):

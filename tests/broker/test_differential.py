@@ -16,15 +16,14 @@ from harness.client_rules.scripts.recorded import Recorded
 from harness.client_rules.scripts.script import (
     AWAIT,
     BEGIN,
-    REQUESTS,
     Script,
     Step,
     Symbols,
-    records_of,
     request_of,
     script_of,
 )
 from harness.client_rules.scripts.target import Target
+from harness.contracts.requests import REQUESTS, records_of
 from harness.simulation.transport import MemoryTransport
 from tests.broker.whole_cluster import HOST, WholeCluster, client_port
 from tools.differential.generator import ROOMS, script_of_seed, slow_script_of_seed

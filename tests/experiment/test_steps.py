@@ -1,5 +1,7 @@
 """Steps in virtual time, on simulated brokers: what is done, in which order, and what becomes of the rest."""
 
+from collections.abc import Mapping
+
 import pytest
 
 from harness.scenario.file import load_scenario
@@ -82,6 +84,20 @@ def test_a_writer_sends_what_its_step_says_and_all_is_acknowledged_before_the_ne
             id="nothing to release",
         ),
         pytest.param(
+            [
+                {
+                    "ask": "Heartbeat",
+                    "version": 3,
+                    "target": "A",
+                    "parameters": {"group_id": "g", "member_id": "m"},
+                    "expect": {"error_code": "NONE"},
+                    "within_s": 3,
+                }
+            ],
+            "step 1 of 2 could not be taken: the answer to Heartbeat is not as expected: error_code is",
+            id="another answer",
+        ),
+        pytest.param(
             [{"inject": "kill", "target": "A"}, {"inject": "kill", "target": "A"}],
             "step 2 of 3 could not be taken: kill A: broker",
             id="a fault without targets",
@@ -130,6 +146,65 @@ def test_an_answer_is_lost_and_its_effect_is_there() -> None:
     (lost,) = [entry for entry in history.journal if (entry.fault, entry.step) == ("intercept", "confirmed")]
     assert "lose-answer of Produce" in lost.detail
     assert "answered at" in lost.detail
+
+
+JOIN = {"group_id": "g", "session_timeout_ms": 6000, "rebalance_timeout_ms": 6000, "protocol_type": "consumer"}
+RANGE = [{"name": "range", "metadata": ""}]
+
+
+def asked(api: str, version: int, fields: Mapping[str, object], **others: object) -> dict[str, object]:
+    """Return the step that sends a request about the group g."""
+    return {"ask": api, "version": version, "target": "coordinator(g)", "parameters": fields, **others}
+
+
+def requests_in(history: SimulatedHistory) -> list[str]:
+    """Return the requests of the steps, in the order in which they were sent."""
+    sent = history.operations.get("steps", [])
+    return [each.mode.split()[0] for each in sent if each.type is OpType.INVOKE]
+
+
+def test_requests_make_a_member_of_a_group_call_by_call() -> None:
+    member = {"group_id": "g", "generation_id": "$G", "member_id": "$M"}
+    history = stepped(
+        asked("JoinGroup", 5, {**JOIN, "protocols": RANGE}, expect={"error_code": "MEMBER_ID_REQUIRED"},
+              keep={"M": "member_id"}),
+        asked("JoinGroup", 5, {**JOIN, "protocols": RANGE, "member_id": "$M"}, later="J"),
+        {"when": "group g is PreparingRebalance"},
+        {"answer": "J", "expect": {"error_code": 0, "leader": "$M", "members": [{"member_id": "$M"}]},
+         "keep": {"G": "generation_id"}},
+        asked("SyncGroup", 3, {**member, "assignments": [{"member_id": "$M", "assignment": "mine"}]},
+              expect={"error_code": "NONE", "assignment": "mine"}),
+        {"when": "group g is Stable"},
+        asked("Heartbeat", 3, member, expect={"error_code": 0}, times=3, every_s=1),
+        asked("LeaveGroup", 3, {"group_id": "g", "members": [{"member_id": "$M"}]}, expect={"error_code": 0}),
+        asked("Heartbeat", 3, member, expect={"error_code": "UNKNOWN_MEMBER_ID"}),
+    )  # fmt: skip
+    assert history.remarks == []
+    assert requests_in(history)[-8:] == ["JoinGroup", "JoinGroup", "SyncGroup", *["Heartbeat"] * 3, "LeaveGroup",
+                                         "Heartbeat"]  # fmt: skip
+
+
+def test_a_transaction_is_begun_by_requests_and_awaited() -> None:
+    producer = {"transactional_id": "t", "producer_id": "$P", "producer_epoch": "$E"}
+    batch = {"producer": "$P", "epoch": "$E", "sequence": 0, "attributes": 16, "records": [["k", "v", 0]]}
+    partitions = [{"name": "orders", "partitions": [0]}]
+    history = stepped(
+        {"ask": "InitProducerId", "version": 1, "target": "transaction-coordinator(t)",
+         "parameters": {"transactional_id": "t", "transaction_timeout_ms": 60000}, "expect": {"error_code": 0},
+         "keep": {"P": "producer_id", "E": "producer_epoch"}},
+        {"ask": "AddPartitionsToTxn", "version": 1, "target": "transaction-coordinator(t)",
+         "parameters": {f"v3_and_below_{name}": value for name, value in producer.items()}
+         | {"v3_and_below_topics": partitions}, "expect": {}},
+        {"when": "transaction t is Ongoing"},
+        {"ask": "Produce", "version": 7, "target": "leader(orders,0)",
+         "parameters": {"transactional_id": "t", "acks": -1, "timeout_ms": 5000, "topic_data": [
+             {"name": "orders", "partition_data": [{"index": 0, "records": [batch]}]}]},
+         "expect": {"responses": [{"partition_responses": [{"error_code": 0}]}]}},
+        {"ask": "EndTxn", "version": 1, "target": "transaction-coordinator(t)",
+         "parameters": {**producer, "committed": True}, "expect": {"error_code": 0}},
+        {"when": "transaction t is CompleteCommit"},
+    )  # fmt: skip
+    assert history.remarks == []
 
 
 def test_a_group_is_awaited() -> None:

@@ -45,9 +45,9 @@ def scenario() -> Scenario:
         pytest.param("[A, C, B]", "[A, C]", "s.yaml:5: topics.0.replicas: names 2, and replication_factor is 3",
                      id="too few replicas"),
         pytest.param("{wait_s: 3}", "{wait_s: 3, heal: A}", "s.yaml:12: steps.3: give one of inject, heal, write, when,"
-                     " wait_s, hold, lose_answer, release, not heal and wait_s", id="two things at once"),
+                     " wait_s, hold, lose_answer, release, ask, answer, not heal and wait_s", id="two things at once"),
         pytest.param("{wait_s: 3}", "{within_s: 3}", "s.yaml:12: steps.3: give one of inject, heal, write, when, wait_s"
-                     ", hold, lose_answer, release, not none", id="nothing to do"),
+                     ", hold, lose_answer, release, ask, answer, not none", id="nothing to do"),
         pytest.param("{wait_s: 3}", "{wait: 3}", "s.yaml:12: steps.3.wait: unknown key", id="unknown key"),
         pytest.param("inject: kill", "inject: kil", "s.yaml:10: steps.1.inject: unknown fault 'kil'",
                      id="unknown fault"),
@@ -85,6 +85,23 @@ def scenario() -> Scenario:
                      "parameters: no api: 'EndTxm'", id="an unknown API"),
         pytest.param("{wait_s: 3}", "{when: A logs nothing}", "s.yaml:12: steps.3.when: not an event of the state-"
                      "change log: 'nothing'", id="an unknown event"),
+        pytest.param("{wait_s: 3}", "{ask: Beat, version: 3, target: A, expect: {}}", "s.yaml:12: steps.3.ask: unknown "
+                     "request 'Beat'", id="an unknown request"),
+        pytest.param("{wait_s: 3}", "{ask: Heartbeat, version: 9, target: A, expect: {}}", "s.yaml:12: steps.3."
+                     "version: state a version of Heartbeat from 0 to 4", id="a version that no request has"),
+        pytest.param("{wait_s: 3}", "{ask: Heartbeat, version: 3, target: A, expect: {}, parameters: {group: g}}",
+                     "s.yaml:12: steps.3.parameters: Heartbeat 3 has no field 'group'; it has group_id,",
+                     id="a field that the request does not have"),
+        pytest.param("{wait_s: 3}", "{ask: Heartbeat, version: 3, target: one, expect: {}}", "s.yaml:12: steps.3."
+                     "target: one is not one broker: give a role, leader", id="a request to any broker"),
+        pytest.param("{wait_s: 3}", "{ask: Heartbeat, version: 3, target: A}", "s.yaml:12: steps.3: say what answer to "
+                     "expect", id="a request without an expected answer"),
+        pytest.param("{wait_s: 3}", "{answer: R, expect: {}}", "s.yaml:12: steps.3.answer: no request R is sent with "
+                     "`later` before", id="the answer of no request"),
+        pytest.param("{wait_s: 3}", "{ask: Heartbeat, version: 3, target: A, later: R, expect: {}}", "s.yaml:12: "
+                     "steps.3.later: takes no expect", id="an answer that is expected twice"),
+        pytest.param("{wait_s: 3}", "{ask: Heartbeat, version: 3, target: A, expect: {}, parameters: {member_id: $M}}",
+                     "s.yaml:12: steps.3: $M: no step before keeps M", id="a name that nothing keeps"),
         pytest.param(LAST_STEPS, "intercept, target: A, parameters: {apis: [Fetch], action: lose}}\ncluster: {"
                      "properties: {security.inter.broker.protocol: SSL}}", "s.yaml:10: steps.1.inject: intercept reads "
                      "messages, and security.inter.broker.protocol encrypts them", id="messages over TLS"),
@@ -122,6 +139,8 @@ def test_what_is_malformed_makes_no_other_name_unknown(old: str, new: str) -> No
         pytest.param("leader epoch of orders-0 is 3", Condition(topic="orders", partition=0, leader_epoch=3),
                      id="a leader epoch"),
         pytest.param("group group-1 is Stable", Condition(group="group-1", state="Stable"), id="a group"),
+        pytest.param("transaction t-1 is PrepareCommit", Condition(transactional_id="t-1", state="PrepareCommit"),
+                     id="a transaction"),
         pytest.param("A logs become_leader of orders-0", Condition(broker="A", event="become_leader", topic="orders",
                      partition=0), id="an event of a partition"),
         pytest.param("A logs zk_session", Condition(broker="A", event="zk_session"), id="an event"),

@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from harness.client_rules.scripts.script import BEGAN_MS, Step
+from harness.client_rules.scripts.script import Step
+from harness.contracts.requests import BEGAN_MS
 from tools.differential.draws import Draw
 
 TOPIC_CONFIGS = (

@@ -12,7 +12,8 @@ from typing import Any
 from harness.broker.log.batch import CorruptBatch, iter_batches, parse_records
 from harness.broker.log.compression import CODEC_NAMES
 from harness.broker.log.records import MalformedRecords
-from harness.client_rules.scripts.script import BEGAN_MS, Step, Symbols
+from harness.client_rules.scripts.script import Step, Symbols
+from harness.contracts.requests import BEGAN_MS, as_values
 
 MASKED = frozenset(
     {"host", "port", "client_host", "cluster_id", "log_dir", "topic_id", "session_id", "total_bytes", "usable_bytes"}
@@ -29,27 +30,6 @@ LISTS = frozenset({"ListGroups", "ListTransactions"})
 def shown(step: Step, answer: Any, symbols: Symbols) -> Any:
     """Return what is compared of a response; new ids get symbols."""
     return _Shower(symbols, step.api in LISTS).value(as_values(answer, step.version))
-
-
-def as_values(message: Any, version: int) -> Any:
-    """Return a message as dictionaries and lists of the fields that its version has."""
-    return _as_values(message, message._struct.fields, version)
-
-
-def _as_values(message: Any, fields: Mapping[str, Any], version: int) -> Any:
-    if message is None:
-        return None
-    values: dict[str, Any] = {}
-    for name, field in fields.items():
-        if not field.for_version_q(version):
-            continue
-        value = getattr(message, name)
-        if field.is_struct_array() and value is not None:
-            value = [_as_values(each, field.fields, version) for each in value]
-        elif field.is_struct():
-            value = _as_values(value, field.fields, version)
-        values[name] = value
-    return values
 
 
 class _Shower:

@@ -12,8 +12,9 @@ from typing import Any
 
 from harness.broker.wire import messages as m
 from harness.broker.wire.transport import Connection, PeerError, Transport
-from harness.client_rules.scripts.answers import as_values, learn, shown
+from harness.client_rules.scripts.answers import learn, shown
 from harness.client_rules.scripts.script import AWAIT, BEGIN, SETTLE, Script, Step, Symbols, request_of
+from harness.contracts.requests import as_values, error_codes
 
 TIMEOUT_S = 10.0
 NOTIFIED_S = 0.06
@@ -185,14 +186,6 @@ async def _answered(connection: Connection, request: Any, version: int) -> Any:
         return NO_ANSWER if "no response" in str(error) else CLOSED if "closed" in str(error) else str(error)
 
 
-def _errors(answer: Any, version: int) -> set[int]:
+def _errors(answer: Any, version: int) -> frozenset[int]:
     """Return all error codes of an answer."""
-    return set() if isinstance(answer, str) else set(_error_codes(as_values(answer, version)))
-
-
-def _error_codes(value: Any, name: str = "") -> list[int]:
-    if isinstance(value, dict):
-        return [code for field_name, each in value.items() for code in _error_codes(each, field_name)]
-    if isinstance(value, list):
-        return [code for each in value for code in _error_codes(each, name)]
-    return [value] if name.endswith("error_code") else []
+    return frozenset() if isinstance(answer, str) else error_codes(as_values(answer, version))

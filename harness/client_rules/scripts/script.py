@@ -2,7 +2,8 @@
 
 A symbol is a text: `$t:0`, `$g:0`, `$x:0` for the first topic, group and transactional id of the script; `$m:0` for the
 first member id that a broker gave; `$p:0` and `$e:0` for the first producer id and its epoch; `$n:0` for the latest
-generation of the first group. Records are written as an object of `Batch`'s arguments.
+generation of the first group. Records are written as
+`harness.contracts.requests.records_of` says.
 """
 
 import time
@@ -10,17 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from harness.broker.handlers.apis import APIS
-from harness.broker.log.batch import HEADER_BYTES, Numbering, batch_with, build_batch, parse_header, recompressed
-from harness.broker.log.compression import NO_COMPRESSION
-from harness.broker.log.records import Record
-from harness.kafka.records import message_of
+from harness.contracts.requests import filled
 
-BEGAN_MS = 1_600_000_000_000
-"""Timestamps of records count from here, whatever the time is."""
 ASK, BEGIN, AWAIT, SETTLE = "ask", "begin", "await", "settle"
 """How a step ends: answered; sent only; the step that was sent before is answered; asked until nothing changes."""
-REQUESTS = {api.request.__name__.removesuffix("Request"): api.request for api in APIS.values()}
 NO_MEMBER, NO_PRODUCER = "unknown-member", 4_000_000
 NO_MEMBERS = ("", NO_MEMBER, "other")
 """Member ids that no broker gives."""
@@ -110,59 +104,7 @@ class Symbols:
 
 def request_of(step: Step, symbols: Symbols) -> Any:
     """Return the request of a step."""
-    message_class: Any = REQUESTS[step.api]
-    return _filled(message_class, message_class._struct.fields, symbols.meaning(step.fields), step.version)
-
-
-def _filled(message_class: Any, fields: Mapping[str, Any], values: Mapping[str, Any], version: int) -> Any:
-    message = message_class(version=version)
-    for name, value in values.items():
-        of_field = fields[name]
-        if not of_field.for_version_q(version):
-            continue
-        if of_field.is_struct_array() and value is not None:
-            value = [_filled(of_field.data_class, of_field.fields, each, version) for each in value]
-        elif of_field.type_str == "records" and value is not None:
-            value = b"".join(records_of(each) for each in value)
-        elif of_field.type_str == "bytes" and isinstance(value, str):
-            value = value.encode()
-        setattr(message, name, value)
-    return message
-
-
-def records_of(batch: Mapping[str, Any]) -> bytes:
-    """Return a batch as bytes.
-
-    Args:
-        batch: `records` are lists of key, value and milliseconds since `BEGAN_MS`; `codec`, `attributes`, `producer`,
-            `epoch` and `sequence` are those of the batch; `header` replaces fields of its header; `cut` is how many
-            bytes are missing at the end, `flip` a byte whose bits are inverted; `magic` 1 is a message of format v1.
-    """
-    records = [
-        Record(key=_bytes(key), value=_bytes(value), timestamp_ms=BEGAN_MS + at_ms)
-        for key, value, at_ms in batch.get("records") or [[None, "a", 0]]
-    ]
-    if batch.get("magic") == 1:
-        return message_of(records[0].key or b"", records[0].value or b"", records[0].timestamp_ms)
-    numbering = Numbering(batch.get("producer", -1), batch.get("epoch", -1), batch.get("sequence", -1))
-    data = build_batch(records, attributes=batch.get("attributes", 0), numbering=numbering)
-    header = parse_header(data)
-    if codec := batch.get("codec", NO_COMPRESSION):
-        data = bytes(recompressed(data, header, codec))
-        header = parse_header(data)
-    if changes := batch.get("header"):
-        data = batch_with(header._replace(**changes), data[HEADER_BYTES:])
-    if "flip" in batch:
-        at = batch["flip"] % len(data)
-        data = data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :]
-    return data[: len(data) - batch.get("cut", 0)]
-
-
-def _bytes(text: str | int | None) -> bytes | None:
-    """Return a text as bytes; a number stands for so many bytes."""
-    if isinstance(text, int):
-        return b"x" * text
-    return None if text is None else text.encode()
+    return filled(step.api, symbols.meaning(step.fields), step.version)
 
 
 def without(step: Step, path: Sequence[str | int], *, to: Any = None) -> Step:
