@@ -11,13 +11,17 @@ from harness.errors import ClusterError, DeadlineError
 from harness.experiment.drive import CreateTopics, DriveContext, create_topics, drive, while_in_place
 from harness.experiment.load import Load
 from harness.experiment.probes import ClientProgress
+from harness.experiment.requests import Requests
 from harness.progress import Silent
 from harness.scenario.model import Scenario, TopicSpec
 from harness.scenario.plan import Plan, PlannedClient
 from harness.simulation.evidence import MemoryJournal
 from harness.simulation.loop import run
+from harness.simulation.network import Network
+from harness.simulation.transport import MemoryTransport
 from harness.store.history import Liveness
 from harness.store.phase_log import PhaseNotes
+from harness.store.recording import Recorder
 from harness.store.result import forbidding
 from tests.experiment.test_liveness_probe import FakeAsks, probe_of
 from tests.experiment.test_nemesis import FakeFault, planned
@@ -83,6 +87,11 @@ class Played:
             faults={"fake": self.fault},
             create_topics=self.create_topics,
             probe=probe_of(FakeAsks(), self.liveness),
+            requests=Requests(
+                transport=MemoryTransport(Network(), "steps"),
+                bootstrap=[],
+                recorder=Recorder("steps", lambda _: None, lambda: 0),
+            ),
             looks_at_the_start=self.looks_at_the_start,
         )
 
