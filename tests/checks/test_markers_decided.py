@@ -20,6 +20,9 @@ CASES = {
     "a leader wrote the marker before": undecided(
         *one(1), wrote(0), ended(1), wrote_marker(1, 1), text="its Prepare record was stored later"
     ),
+    "a later coordinator read the decision in the log": decided(
+        *one(1), wrote(0), ended(1, coordinator_epoch=1), wrote_marker(1, 1, coordinator_epoch=1)
+    ),
     "the second marker comes before the second decision": undecided(
         *one(1),
         *one(4),

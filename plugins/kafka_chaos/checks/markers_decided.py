@@ -66,12 +66,13 @@ class MarkersDecided(OfTransactions):
     def _early(self, facts: dict[str, DataFrame], decided: DataFrame) -> DataFrame:
         """The closing markers that their leader wrote before the coordinator had stored as many such decisions.
 
-        The first marker that closes a part is not of an earlier decision than the first, and so on.
+        The first marker that closes a part is not of an earlier decision than the first, and so on. A coordinator of a
+        later epoch is left out: it reads the decision in the log, which may be before the older one notes it as stored.
         """
         number = [*PARTITION_KEY, *_KEY, "number"]
         of_partition = in_order(*PARTITION_KEY, *_KEY, by=("decided.offset",))
         known = by_partition(
-            decided.withColumn("decided", F.struct("transactional_id", "offset", "state", "told_ns"))
+            decided.withColumn("decided", F.struct("transactional_id", "offset", "state", "leader_epoch", "told_ns"))
         ).withColumn("number", F.row_number().over(of_partition))
         in_turn = in_order(*PARTITION_KEY, *_KEY, by=("offset",))
         closing = closed(facts).withColumn("number", F.row_number().over(in_turn))
@@ -82,6 +83,7 @@ class MarkersDecided(OfTransactions):
             closing.join(known.select(*number, "decided"), on=number, how="inner")
             .join(written, on=[*PARTITION_KEY, "offset", *_KEY], how="inner")
             .where(F.col("written_ns") < F.col("decided.told_ns"))
+            .where(F.col("coordinator_epoch") <= F.col("decided.leader_epoch"))
         )
 
 
