@@ -115,7 +115,8 @@ def acts(state: Office | None, event: Event) -> Office | Illegal:
     if state.session is not None and event["session"] not in ("", state.session):
         return Illegal(ACTS_IN_SESSION, state)
     previous = event.get("previous")
-    if previous is not None and previous["controller_epoch"] > event["controller_epoch"]:
+    decides = event["ev"] != "election" or event["result"] is not None
+    if decides and previous is not None and previous["controller_epoch"] > event["controller_epoch"]:
         return Illegal(OBEYS_NEWER, state)
     return state
 

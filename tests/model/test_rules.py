@@ -336,6 +336,10 @@ FURTHER: dict[str, tuple[str, str, list[Event]]] = {
 }
 """Other ways to break a rule: the rule, the log it is of, and that log."""
 LEGAL: dict[str, tuple[str, list[Event]]] = {
+    "a controller reads the state of a newer one, and makes no election": (
+        "CONTROLLER",
+        inserted("CONTROLLER", 6, logs.elected(result=None, previous=2)),
+    ),
     "replicas change in a format that does not have reassignments": (
         "ZNODES",
         [*LOGS["ZNODES"][:4], logs.znode("/brokers/topics/orders", {"version": 1, "partitions": {"0": [1, 3]}}, 1)],

@@ -24,6 +24,8 @@ SETTLED_S = 1.2
 QUIET_S = 4.0
 """For so long nothing changed: retention, cleaner and expiry are through."""
 CONCURRENT_TRANSACTIONS = 51
+INVALID_TOPIC = 17
+"""The answer to CreatePartitions for a topic that is queued for deletion."""
 TOPIC_ALREADY_EXISTS = 36
 PREPARED = ("PrepareCommit", "PrepareAbort")
 CHANGES = frozenset({"AlterConfigs", "IncrementalAlterConfigs"})
@@ -114,14 +116,25 @@ class Play:
         return answer
 
     async def _until_gone(self, topic: str) -> None:
-        """Wait until a topic could be created again; brokers answer a deletion before its last znode is gone."""
-        wanted = m.CreateTopicsRequest.CreatableTopic(
+        """Wait until a topic could be created again, and the controller's deletion is over.
+
+        Brokers answer a deletion before its last znode is gone; a controller keeps a topic queued a little longer.
+        """
+        created = m.CreateTopicsRequest.CreatableTopic(
             name=topic, num_partitions=1, replication_factor=1, assignments=[], configs=[]
         )
-        asked = m.CreateTopicsRequest(topics=[wanted], timeout_ms=1000, validate_only=True)
-        await self._until(
-            lambda: self._request(asked, 4),
+        grown = m.CreatePartitionsRequest.CreatePartitionsTopic(name=topic, count=1, assignments=None)
+        latest = await self._until(
+            lambda: self._request(m.CreateTopicsRequest(topics=[created], timeout_ms=1000, validate_only=True), 4),
             lambda latest: isinstance(latest, str) or latest.topics[0].error_code != TOPIC_ALREADY_EXISTS,
+            None,
+            TIMEOUT_S,
+        )
+        if isinstance(latest, str) or latest.topics[0].error_code:
+            return
+        await self._until(
+            lambda: self._request(m.CreatePartitionsRequest(topics=[grown], timeout_ms=1000, validate_only=True), 1),
+            lambda latest: isinstance(latest, str) or latest.results[0].error_code != INVALID_TOPIC,
             None,
             TIMEOUT_S,
         )
