@@ -30,10 +30,8 @@ from rich.console import Console
 from benchmarks.measuring import Peak, cpu_seconds, in_own_process, jvms, table_of_columns
 from harness.analysis.sources.reading import ROW_BYTES, SEALED_LINE_BYTES, as_lines, session_bytes
 from harness.contracts.checks import Settings
-from harness.experiment.judge import settings_of
 from harness.ingest.settings import AllowedSettings
-from harness.scenario.file import scenario_of
-from harness.scenario.plan import load_plan
+from harness.run.run import Run
 from harness.store.folder import RunFolder
 from harness.values import ACKS_ALL
 from harness.verdict import SystemVerdict
@@ -168,7 +166,7 @@ def judged_as_run(_spark: "SparkSession", folder: RunFolder) -> JudgingResult:
     from expectations import runner
     from harness.analysis.judge import judge as judge_facts
 
-    settings = settings_of(scenario_of(folder), load_plan(folder.plan))
+    settings = Run.load(folder).settings
     judgement = judge_facts(folder, settings)
     checked = time.time()
     suites = runner.run(folder, settings)

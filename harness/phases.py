@@ -19,16 +19,19 @@ from harness.contracts import registry
 from harness.errors import ClusterError, HarnessError, Interrupted
 from harness.experiment.collect import collect as collect_from
 from harness.experiment.drive import drive_cluster
-from harness.experiment.judge import Judging, assemble, run_checks, run_suites
-from harness.experiment.judgeable import logged_by, require_evidence
 from harness.experiment.stop_previous import end_in_other_process
+from harness.judging.assessment import assemble
+from harness.judging.judge import Judging, run_checks, run_suites
+from harness.judging.needs import require_evidence
 from harness.progress import Logged, Progress, number_of
+from harness.run.emits import logged_by
+from harness.run.run import Run
 from harness.scenario.capabilities import require_capabilities, required_capabilities, slows_zookeeper
 from harness.scenario.draws import with_drawn
 from harness.scenario.external import claimed, place_of, require_owned, told_by
 from harness.scenario.file import scenario_of, scenario_yaml
 from harness.scenario.model import Scenario
-from harness.scenario.plan import Plan, load_plan, make_plan
+from harness.scenario.plan import Plan, make_plan
 from harness.scenario.used_plugins import write_plugins
 from harness.store.folder import RunFolder
 from harness.store.phase_log import GATHERING, Phase, record_phase
@@ -142,14 +145,14 @@ def longest_life_s(scenario: Scenario) -> float:
 
 def drive(folder: RunFolder, *, progress: Progress | None = None, interrupts: Interrupts | None = None) -> None:
     """Run load and faults against the cluster; when it returns or raises, faults are healed and the load has ended."""
-    scenario, plan = scenario_of(folder), load_plan(folder.plan)
+    run = Run.load(folder)
     progress = progress or Logged()
     with _interrupts_of(interrupts) as signals, record_phase(folder, Phase.DRIVE, progress) as notes:
-        driver = driver_of(folder, scenario)
+        driver = driver_of(folder, run.scenario)
         if isinstance(driver, RunExecutor):
             driver.carry_out(progress, notes)
         else:
-            signals.run(drive_cluster(folder, scenario, plan, driver, progress, notes))
+            signals.run(drive_cluster(run, driver, progress, notes))
 
 
 def collect(folder: RunFolder, *, progress: Progress | None = None, interrupts: Interrupts | None = None) -> None:
@@ -165,9 +168,9 @@ def collect(folder: RunFolder, *, progress: Progress | None = None, interrupts: 
     with _interrupts_of(interrupts) as signals:
         signals.run(end_in_other_process(folder, GATHERING, progress), tolerated=1)
         with record_phase(folder, Phase.COLLECT, progress) as notes:
-            scenario, plan = scenario_of(folder), load_plan(folder.plan)
-            driver = driver_of(folder, scenario)
-            signals.run(collect_from(folder, scenario, plan, driver, progress, notes), tolerated=1)
+            run = Run.load(folder)
+            driver = driver_of(folder, run.scenario)
+            signals.run(collect_from(run, driver, progress, notes), tolerated=1)
 
 
 def stop(folder: RunFolder, *, progress: Progress | None = None, interrupts: Interrupts | None = None) -> RunResult:
@@ -180,7 +183,7 @@ def stop(folder: RunFolder, *, progress: Progress | None = None, interrupts: Int
     progress = progress or Logged()
     with _interrupts_of(interrupts) as signals:
         with record_phase(folder, Phase.STOP, progress) as notes:
-            driver = driver_of(folder, scenario_of(folder))
+            driver = driver_of(folder, scenario_of(folder))  # a plan that cannot be read keeps no cluster up
 
             async def stop_and_look() -> None:
                 try:
@@ -194,7 +197,7 @@ def stop(folder: RunFolder, *, progress: Progress | None = None, interrupts: Int
             seal(folder)
         except OSError as error:  # without a seal nothing passes, but the result is saved
             progress.message(f"the evidence could not be sealed: {describe_error(error, folder.root)}")
-        result = assemble(folder)
+        result = assemble(Run.load(folder))
         result.save(folder.verdict)  # before files that only speed up judging: there may be space for only one
         try:
             sealed_tables(folder)
@@ -232,8 +235,9 @@ def judge(
     require_version(folder)
     progress = progress or Logged()
     with _interrupts_of(interrupts), _open(background) as thread, record_phase(folder, Phase.JUDGE, progress) as notes:
-        checked = thread.run(lambda: run_checks(folder, progress, notes, thread.resources, judging))
-    result = assemble(folder, checked=checked)
+        run = Run.load(folder)
+        checked = thread.run(lambda: run_checks(run, progress, notes, thread.resources, judging))
+    result = assemble(run, checked=checked)
     result.save(folder.verdict)
     if not folder.coverage.exists():  # a run of an earlier version
         _count(folder, progress)
@@ -254,8 +258,9 @@ def expectations(
         _open(background) as thread,
         record_phase(folder, Phase.EXPECTATIONS, progress) as notes,
     ):
-        suites = thread.run(lambda: run_suites(folder, progress, notes))
-    result = assemble(folder, suites=suites)
+        run = Run.load(folder)
+        suites = thread.run(lambda: run_suites(run, progress, notes))
+    result = assemble(run, suites=suites)
     result.save(folder.verdict)
     return result
 
@@ -273,7 +278,7 @@ def report(folder: RunFolder, *, progress: Progress | None = None, alone: bool =
             page = write(folder, alone=alone)
     finally:
         give_back(folder)
-    assemble(folder).save(folder.verdict)
+    assemble(Run.load(folder)).save(folder.verdict)
     return page
 
 
@@ -334,7 +339,7 @@ def run(folder: RunFolder, *, owner_pid: int | None = None, progress: Progress |
                 attempt(lambda: report(folder, progress=progress))
     if not folder.plan.exists() and errors:
         raise errors[0]  # the folder was moved or removed: the rest does not matter
-    result = assemble(folder)
+    result = assemble(Run.load(folder))
     if result.exit_code is not ExitCode.ENVIRONMENT:  # errors that a phase could not log either
         unlogged = [str(error) for error in errors if isinstance(error, ClusterError)]
         more = [Remark(text=text, forbids_pass=True, environment=True) for text in unlogged]

@@ -17,11 +17,16 @@ from harness.analysis.engine import session
 from harness.analysis.judge import Judgement
 from harness.contracts.faults import Injection
 from harness.errors import ClusterError, HarnessError, Interrupted, ScenarioError
-from harness.experiment import judge as judging
-from harness.experiment.journal import Journal
-from harness.experiment.judge import Checked
+from harness.judging import judge as judging
+from harness.judging.assessment import Checked, within_holes
 from harness.progress import Logged, Silent
 from harness.report import page
+from harness.run import run as recorded
+from harness.run.emits import emits_of
+from harness.run.holes import holes_in, missing_evidence
+from harness.run.journal import Journal
+from harness.run.run import Run
+from harness.run.settings import settings_of
 from harness.scenario.file import read_scenario
 from harness.scenario.model import Scenario
 from harness.scenario.plan import make_plan
@@ -68,8 +73,8 @@ class Stage:
         self.log.append(phase)
         self.acts.get(phase, lambda: None)()
 
-    async def drive(self, folder: RunFolder, *_arguments: Any) -> None:
-        journal = Journal(folder.journal)
+    async def drive(self, run: Run, *_arguments: Any) -> None:
+        journal = Journal(run.folder.journal)
         injection = Injection(fault="kill", targets=(1,))
         for step in (InjectionStep.INTENDED, InjectionStep.INJECTED, InjectionStep.CONFIRMED, InjectionStep.HEALED):
             journal.note(0, "kill", step, injection=injection)
@@ -356,7 +361,7 @@ def test_what_a_run_was_allowed_to_do(changes: dict[str, str], settings: tuple[f
     for old, new in changes.items():
         text = text.replace(old, new)
     scenario = read_scenario(text, "x")
-    settings_of_run = judging.settings_of(scenario, make_plan(scenario, 1))
+    settings_of_run = settings_of(scenario, make_plan(scenario, 1))
     assert (
         settings_of_run.acks,
         settings_of_run.min_insync_replicas,
@@ -377,7 +382,7 @@ def test_retries_may_be_written_twice_unless_every_producer_is_idempotent(loads:
     workloads = loads.replace("{", "{kind: produce-consume, parameters: {").replace("}", "}}")
     text = re.sub(r"^workloads:.*$", f"workloads: [{workloads}]", SCENARIO, flags=re.MULTILINE)
     scenario = read_scenario(text, "x")
-    assert judging.settings_of(scenario, make_plan(scenario, 1)).idempotence is idempotence
+    assert settings_of(scenario, make_plan(scenario, 1)).idempotence is idempotence
 
 
 @pytest.mark.parametrize(
@@ -405,11 +410,11 @@ def test_a_judge_that_breaks_loses_nothing_and_is_no_pass(
 
     monkeypatch.setattr(session, "spark_session", lambda **_: nullcontext())
     monkeypatch.setattr(runner, "run", run)
-    monkeypatch.setattr(judging, "holes_in", lambda *_: [])
+    monkeypatch.setattr(recorded, "holes_in", lambda *_: [])
     notes = PhaseNotes()
     with ExitStack() as stack:
-        answers = judging.run_checks(stage.folder, Silent(), notes, stack, judge).checks
-        expected = judging.run_suites(stage.folder, Silent(), notes)
+        answers = judging.run_checks(Run.load(stage.folder), Silent(), notes, stack, judge).checks
+        expected = judging.run_suites(Run.load(stage.folder), Silent(), notes)
     assert [*answers, *expected] == [
         *(checks if isinstance(checks, list) else []),
         *(suites if isinstance(suites, list) else []),
@@ -454,10 +459,10 @@ def test_evidence_that_a_run_should_have_left_is_missed(stage: Stage) -> None:
     for path in [*files, *map(folder.state_change_log, range(3))]:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("{}\n")
-    assert judging.missing_evidence(folder, stage.scenario, plan) == []
+    assert missing_evidence(folder, stage.scenario, plan) == []
     folder.state_change_log(2).unlink()
     folder.zookeeper.write_text("")
-    missing = judging.missing_evidence(folder, stage.scenario, plan)
+    missing = missing_evidence(folder, stage.scenario, plan)
     assert [hole.place for hole in missing] == ["zookeeper.jsonl", "brokers/2/state-change.jsonl"]
 
 
@@ -499,7 +504,7 @@ def test_a_check_that_rests_on_damaged_evidence_accuses_nobody_and_passes_nothin
     verdicts = {"I1": FAIL, "phantom": FAIL, "I9": SystemVerdict.PASS}
     checks = [CheckResult(check=name, promise="p", verdict=verdict, violations=1) for name, verdict in verdicts.items()]
     holes = [] if kind is None else [Hole(place="a/b.jsonl", kind=kind, text="it is missing")]
-    results = judging.within_holes(checks, holes, scenario(**changed))
+    results = within_holes(checks, holes, emits_of(scenario(**changed)))
     assert {result.check: result.verdict for result in results} == by_check
     for result in results:
         if result.verdict is UNKNOWN:
@@ -510,7 +515,7 @@ def test_a_check_that_rests_on_damaged_evidence_accuses_nobody_and_passes_nothin
 def test_what_a_killed_writer_had_still_to_say_takes_no_answer_away() -> None:
     checks = [CheckResult(check="phantom", promise="p", verdict=FAIL, violations=1)]
     hole = Hole(place="operations/a.jsonl", kind="operations", text="its writer was killed", is_open_end=True)
-    assert judging.within_holes(checks, [hole], scenario()) == checks
+    assert within_holes(checks, [hole], emits_of(scenario())) == checks
 
 
 def test_a_journal_that_cannot_be_read_makes_the_run_unknown(stage: Stage) -> None:
@@ -534,7 +539,7 @@ def test_sealed_evidence_is_not_collected_again(stage: Stage) -> None:
     for phase in (phases.start, phases.drive, phases.collect, phases.stop, phases.collect, phases.stop):
         phase(stage.folder)
     assert stage.log == ["drive", "collect"]
-    assert judging.holes_in(stage.folder, stage.scenario, make_plan(stage.scenario, 7)) == judging.missing_evidence(
+    assert holes_in(stage.folder, stage.scenario, make_plan(stage.scenario, 7)) == missing_evidence(
         stage.folder, stage.scenario, make_plan(stage.scenario, 7)
     )
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from harness.experiment.journal import fault_results
+from harness.run.journal import fault_results
 from harness.scenario.file import load_scenario
 from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan, make_plan

@@ -173,7 +173,7 @@ def check(
 ) -> None:
     """Try each address, credential and command of a cluster file without changing anything, and list what is judged."""
     from harness.experiment.cluster_check import scenario_on, tried
-    from harness.experiment.judgeable import judged_of
+    from harness.judging.needs import names_by_reason
     from harness.progress import number_of
     from harness.scenario.external import place_of
     from harness.system.extras import require
@@ -182,7 +182,7 @@ def check(
     scenario = scenario_on(file)
     place = place_of(scenario)
     assert place is not None, "a cluster file names one"
-    seen, judged = _run(tried(place)), judged_of(scenario)
+    seen, judged = _run(tried(place)), names_by_reason(scenario)
     if as_json:
         typer.echo(json.dumps({"tried": [asdict(each) for each in seen], "judged": judged}, indent=2))
     else:

@@ -77,15 +77,13 @@ def rejudge(
 
 def _whole(folders: "list[RunFolder]") -> "tuple[list[RunFolder], list[str]]":
     """Return the runs that can be judged, and why others cannot; a damaged run does not stop the others."""
-    from harness.scenario.file import scenario_of
-    from harness.scenario.plan import load_plan
+    from harness.run.run import Run
     from harness.store.version import require_version
 
     whole, refused = [], []
     for folder in folders:
         try:
-            scenario_of(folder)
-            load_plan(folder.plan)
+            Run.load(folder)
             require_version(folder)
         except HarnessError as error:
             refused.append(str(error))

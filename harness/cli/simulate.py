@@ -159,12 +159,13 @@ def _lasts(sweep: "Sweep") -> bool:
 
 def _judge(spark: "SparkSession", sweep: "Sweep", progress: "SweepBars", *, simulated_s: float) -> "Summary":
     """Judge the table of histories and write the summary."""
-    from harness.experiment.judgeable import checks_of, logging_of
+    from harness.judging.needs import answerable
+    from harness.run.emits import emits_of
     from harness.sweep import jobs as jobs
     from harness.sweep.sweep import summarize
 
     began_s = time.monotonic()
-    checks = checks_of(sweep.scenario, logging_of(sweep.scenario, sweep.logged))
+    checks = answerable(sweep.scenario, emits_of(sweep.scenario, sweep.logged)).judged
     if checks is None:
         raise EvidenceError(f"{sweep.root}: no check can judge what its brokers logged")
     verdicts = jobs.judge(spark, sweep, checks, progress)

@@ -16,11 +16,11 @@ from rich.text import Text
 
 from harness.contracts.registry import check_title
 from harness.contracts.registry import fault as fault_plugin
+from harness.judging.why import Kind, Reason, why
 from harness.phases import Outcome
 from harness.progress import number_of
 from harness.report.answers import answers, left_out
 from harness.report.live import Watch
-from harness.report.why import Kind, Reason, why
 from harness.scenario.plan import Plan
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from harness.ingest.answer import HistoryResult
-    from harness.report.why import Reason
+    from harness.judging.why import Reason
     from harness.store.folder import RunFolder
     from harness.store.result import RunResult
 
@@ -24,16 +24,17 @@ SHOWN = 300
 def why(run_path: RunPath, as_json: Json = False) -> None:
     """List the reasons why a run, or a judged history, is not a PASS: violations, missing evidence, leftovers."""
     from harness.cli.terminal import PatientConsole
-    from harness.experiment.judge import assemble
     from harness.ingest.answer import HistoryResult, is_judged_history
-    from harness.report.why import why as reasons_of
+    from harness.judging.assessment import assemble
+    from harness.judging.why import why as reasons_of
+    from harness.run.run import Run
     from harness.store.folder import RunFolder
     from harness.store.result import RunResult
 
     if is_judged_history(run_path):
         _of_history(RunFolder(run_path), HistoryResult.load(RunFolder(run_path).verdict), as_json=as_json)
     folder = run_folder(run_path)
-    result = RunResult.load(folder.verdict) if folder.verdict.exists() else assemble(folder)
+    result = RunResult.load(folder.verdict) if folder.verdict.exists() else assemble(Run.load(folder))
     reasons = reasons_of(result)
     if as_json:
         rows = [reason.model_dump(mode="json") | {"title": reason.title} for reason in reasons]
@@ -52,7 +53,7 @@ def why(run_path: RunPath, as_json: Json = False) -> None:
 def _of_history(folder: "RunFolder", result: "HistoryResult", *, as_json: bool) -> NoReturn:
     """Print why a judged history did not hold, and what else it would take; exit with its code."""
     from harness.cli.terminal import PatientConsole, styled
-    from harness.report.why import why_of
+    from harness.judging.why import why_of
 
     reasons = why_of(result.checks, (), result.remarks)
     if as_json:

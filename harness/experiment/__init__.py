@@ -1,1 +1,1 @@
-"""One experiment on a cluster: load, faults, evidence, and verdicts."""
+"""One experiment on a cluster: load, faults and evidence."""

@@ -14,12 +14,11 @@ from harness.cluster.systems.system import System, system_named
 from harness.contracts.faults import FaultContext, Injection
 from harness.contracts.zookeeper_servers import servers_of
 from harness.errors import ClusterError, EvidenceError
-from harness.experiment.journal import open_injections, readable_journal
 from harness.experiment.nemesis import heal_all
 from harness.experiment.quiescence import dump_settled, end_clients, patience_s
 from harness.progress import Progress
-from harness.scenario.model import Scenario
-from harness.scenario.plan import Plan
+from harness.run.journal import open_injections, readable_journal
+from harness.run.run import Run
 from harness.store.folder import RunFolder
 from harness.store.history import ReplicaState
 from harness.store.phase_log import PhaseNotes, Quiescence
@@ -28,9 +27,7 @@ from harness.system.writable import describe_error
 MS_NS = 1_000_000
 
 
-async def collect(
-    folder: RunFolder, scenario: Scenario, plan: Plan, driver: ClusterDriver, progress: Progress, notes: PhaseNotes
-) -> None:
+async def collect(run: Run, driver: ClusterDriver, progress: Progress, notes: PhaseNotes) -> None:
     """Heal, end the load, and copy the evidence into the run folder; what cannot be copied gets a remark.
 
     Nothing is copied while a client runs. Replicas are dumped once they have caught up; the notes say whether they had.
@@ -38,18 +35,19 @@ async def collect(
     Raises:
         EvidenceError: there is no cluster.
     """
+    folder = run.folder
     try:
         status = await driver.status()
     except ClusterError as error:
         raise EvidenceError(f"there is no cluster to collect evidence from: {error}") from error
     if status.has_metadata:
         await _heal_remaining(folder, driver, status, progress, notes)
-    loaded = await end_clients(folder, plan.clients, driver, progress, notes)
+    loaded = await end_clients(folder, run.plan.clients, driver, progress, notes)
     entries, unreadable = readable_journal(folder.journal)
     in_force = [f"{item.injection.fault} is still in force" for item in open_injections(entries)]
     in_force += [f"which faults are in force is not known: {unreadable}"] if unreadable else []
     dumps = _Dumps(folder, notes.phase)
-    unsettled = await dump_settled(driver, dumps, patience_s(scenario), progress, notes)
+    unsettled = await dump_settled(driver, dumps, patience_s(run.scenario), progress, notes)
     notes.remarks += dumps.notes.remarks
     notes.quiescence = Quiescence(loaded=loaded, unsettled=in_force + unsettled)
     await asyncio.to_thread(_collect_logs, folder, await driver.status(), notes)

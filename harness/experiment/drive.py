@@ -19,7 +19,6 @@ from harness.cluster.systems.system import system_named
 from harness.contracts import registry
 from harness.contracts.faults import Fault, FaultContext
 from harness.errors import ClusterError, DeadlineError, PluginError
-from harness.experiment.journal import FaultLog, Journal
 from harness.experiment.liveness_probe import Probe, Terms, Watch, in_force
 from harness.experiment.load import ClientProcesses, Load
 from harness.experiment.machine import ThisMachine
@@ -29,6 +28,8 @@ from harness.experiment.requests import PROCESS as STEPS_PROCESS
 from harness.experiment.requests import Requests
 from harness.experiment.steps import RoleBinding, Steps, bind_roles, replica_assignment
 from harness.progress import Progress
+from harness.run.journal import FaultLog, Journal
+from harness.run.run import Run
 from harness.scenario.model import Scenario, TopicSpec
 from harness.scenario.plan import Plan
 from harness.store.folder import RunFolder
@@ -213,9 +214,7 @@ def plugins_of(plan: Plan) -> dict[str, Fault]:
     return {fault.fault: registry.fault(fault.fault) for fault in plan.faults}
 
 
-async def drive_cluster(
-    folder: RunFolder, scenario: Scenario, plan: Plan, driver: ClusterDriver, progress: Progress, notes: PhaseNotes
-) -> None:
+async def drive_cluster(run: Run, driver: ClusterDriver, progress: Progress, notes: PhaseNotes) -> None:
     """Drive a running cluster with client processes, and record its metadata meanwhile.
 
     Raises:
@@ -230,6 +229,7 @@ async def drive_cluster(
 
     if not isinstance(driver, CanRunClients):
         raise PluginError(f"the driver {driver.name} cannot run clients")
+    folder, scenario, plan = run.folder, run.scenario, run.plan
     faults = plugins_of(plan)
     status = await driver.status()
     async with AsyncExitStack() as stack:

@@ -23,8 +23,8 @@ from harness.contracts.moments import MOMENTS, until_moment
 from harness.contracts.targets import NO_BROKERS, parse_target, resolve
 from harness.contracts.zookeeper_servers import in_words, servers_of
 from harness.errors import ClusterError, HarnessError, PluginError
-from harness.experiment.journal import STEP_OF, FaultLog, Journal, open_injections, readable_journal
 from harness.progress import Progress
+from harness.run.journal import STEP_OF, FaultLog, Journal, open_injections, readable_journal
 from harness.scenario.model import POSTPONED_S
 from harness.scenario.plan import PlannedFault
 from harness.store.history import InjectionStep

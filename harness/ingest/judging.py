@@ -15,13 +15,13 @@ from harness.analysis.tables.schemas import OF_ONE_LINE, UNREADABLE
 from harness.analysis.unstated import Otherwise
 from harness.contracts.registry import check_title
 from harness.errors import EvidenceError
-from harness.experiment.judge import remark_on, within_holes
 from harness.ingest.answer import HistoryResult, all_answers, divided, doubted, settings_in_words, undecided, unlogged
 from harness.ingest.ends import ends_in_words
 from harness.ingest.expansion import EXPANSION
 from harness.ingest.lines import RecordedEvidence
 from harness.ingest.settings import COMPACTED, AllowedSettings, otherwise, stated_in
 from harness.ingest.stored_evidence import StoredEvidence
+from harness.judging.assessment import remark_on, within_holes
 from harness.progress import Listener, Silent, number_of, step
 from harness.report.evidence import RunEvidence
 from harness.report.page import Heading, render

@@ -8,10 +8,9 @@ import asyncio
 from harness import phases
 from harness.errors import EvidenceError, HarnessError, Interrupted, PluginError, ScenarioError
 from harness.experiment.collect import collect
-from harness.experiment.judge import assemble
+from harness.judging.assessment import assemble
 from harness.progress import Progress
-from harness.scenario.file import scenario_of
-from harness.scenario.plan import load_plan
+from harness.run.run import Run
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase, ends, entries, record_phase
 from harness.store.result import RunResult
@@ -20,8 +19,7 @@ from harness.store.result import RunResult
 def unreadable(run: RunFolder) -> str:
     """Return why a run's scenario, plan or driver cannot be loaded; empty when they can."""
     try:
-        load_plan(run.plan)
-        phases.driver_of(run, scenario_of(run))
+        phases.driver_of(run, Run.load(run).scenario)
     except (EvidenceError, OSError, PluginError, ScenarioError) as error:
         return str(error)
     return ""
@@ -38,8 +36,8 @@ def collect_remains(run: RunFolder, reason: str, progress: Progress, *, again: b
     try:
         with record_phase(run, Phase.COLLECT, progress) as notes:
             notes.remark(f"{reason}; a reaper collected what was left of it", forbids_pass=True)
-            scenario, plan = scenario_of(run), load_plan(run.plan)
-            asyncio.run(collect(run, scenario, plan, phases.driver_of(run, scenario), progress, notes))
+            recorded = Run.load(run)
+            asyncio.run(collect(recorded, phases.driver_of(run, recorded.scenario), progress, notes))
     except Interrupted:
         raise
     except HarnessError as error:
@@ -54,7 +52,7 @@ def stop(run: RunFolder, progress: Progress) -> list[str]:
     except Interrupted:
         raise
     except HarnessError as error:
-        assemble(run).save(run.verdict)
+        assemble(Run.load(run)).save(run.verdict)
         return [str(error)]
     return ends(run)[Phase.STOP].residue
 
@@ -65,7 +63,7 @@ def record_residue(run: RunFolder, leftovers: list[str], progress: Progress) -> 
     with record_phase(run, Phase.STOP, progress) as notes:
         notes.residue.extend(before.residue if before is not None else [])
         notes.residue.extend(f"{what} was left until `chaos reap` or the reaper's DAG removed it" for what in leftovers)
-    assemble(run).save(run.verdict)
+    assemble(Run.load(run)).save(run.verdict)
 
 
 def refresh_verdict(run: RunFolder, *, dry_run: bool) -> bool:
@@ -73,7 +71,7 @@ def refresh_verdict(run: RunFolder, *, dry_run: bool) -> bool:
     log = entries(run)
     if not log or (log[-1].over and run.verdict.exists()):
         return False
-    result = assemble(run)
+    result = assemble(Run.load(run))
     due = not run.verdict.exists() or RunResult.load(run.verdict) != result
     if due and not dry_run:
         result.save(run.verdict)

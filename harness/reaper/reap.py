@@ -47,7 +47,7 @@ from typing import TYPE_CHECKING
 from harness.cluster.containers.data_copy import LOCK_NAME as CONTAINERS_LOCK_NAME
 from harness.cluster.supervision.supervisor import LOCK_NAME, PIDS_NAME
 from harness.errors import ClusterError, EvidenceError, HarnessError, Interrupted, PluginError, ScenarioError
-from harness.experiment.judge import assemble
+from harness.judging.assessment import assemble
 from harness.progress import Logged, Progress
 from harness.reaper import PATIENCE_S, closing
 from harness.reaper.abandoned_runs import (
@@ -61,6 +61,7 @@ from harness.reaper.abandoned_runs import (
 )
 from harness.reaper.leftovers import Leftover, Leftovers, find_leftovers, process_left
 from harness.reaper.result import Fate, Item, ItemKind, ReapResult
+from harness.run.run import Run
 from harness.store.folder import RunFolder
 from harness.system.pids import ProcessIdentity, remove_stale_pid_files
 from harness.system.scratch import abandoned_processes, abandoned_scratch_folders, remove_scratch_folder
@@ -215,7 +216,7 @@ class _Reaper:
         if why := closing.unreadable(run):
             return [_left_alone(run.root, f"{reason}, and it cannot be closed: {why}"), *self._sweep(run.root, left)]
         if not run.phases.exists():
-            assemble(run).save(run.verdict)
+            assemble(Run.load(run)).save(run.verdict)
             return [_run(run.root, Fate.CLOSED, f"{reason}; {_verdicts(run)}")]
         problem = closing.collect_remains(run, reason, self.progress)
         residue = closing.stop(run, self.progress)
@@ -287,7 +288,7 @@ def _is_locked(path: Path) -> bool:
 
 
 def _verdicts(run: RunFolder) -> str:
-    verdicts = assemble(run).verdicts
+    verdicts = assemble(Run.load(run)).verdicts
     return f"fault {verdicts.fault.name}, system {verdicts.system.name}, environment {verdicts.environment.name}"
 
 

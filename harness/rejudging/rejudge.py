@@ -13,24 +13,15 @@ from harness.analysis.judge import Judgement
 from harness.analysis.judge_many import BATCH_BYTES, Case, judge_many
 from harness.analysis.sources.reading import session_bytes
 from harness.errors import EvidenceError
-from harness.experiment.judge import (
-    Checked,
-    assembled,
-    holes_in,
-    settings_of,
-    suites_imported_meanwhile,
-    within_holes,
-)
-from harness.experiment.judgeable import checks_of, logging_of, not_judged
-from harness.experiment.without_plugins import judged_without, needed_plugin
+from harness.judging.assessment import Checked, assemble, within_holes
+from harness.judging.judge import suites_imported_meanwhile
+from harness.judging.needs import answerable_in
 from harness.progress import Progress
 from harness.rejudging.differences import Difference, differences
-from harness.scenario.file import scenario_of
-from harness.scenario.model import Scenario
-from harness.scenario.plan import Plan, load_plan
+from harness.run.run import Run
 from harness.store.folder import RunFolder
 from harness.store.result import CheckResult, RunResult
-from harness.store.version import logged_in, require_version
+from harness.store.version import require_version
 from harness.system.interruption import Background
 from harness.system.scratch import scratch_folder
 
@@ -71,25 +62,24 @@ def compare(folders: Sequence[RunFolder], progress: Progress) -> Iterator[Rejudg
     with Background() as thread:
         judged = thread.run(lambda: _judged(folders, progress, thread, keep=False))
     for folder in folders:
-        scenario, plan = scenario_of(folder), load_plan(folder.plan)
+        run = Run.load(folder)
         earlier, answer = _earlier(folder, progress), judged[folder.root]
         if isinstance(answer, EvidenceError):
             progress.message(f"{folder.run_id}: {answer}")
             checked = Checked()
         else:
             objectives = earlier.objectives if earlier else []
-            answers = _answers(folder, scenario, plan, answer)
+            answers = _answers(run, answer)
             checked = Checked(checks=answers, counts=answer.counts, objectives=objectives)
         suites = earlier.suites if earlier else []
-        result = assembled(folder, scenario, plan, checked, suites)
+        result = assemble(run, checked, suites)
         yield Rejudged(folder=folder, result=result, differences=differences(earlier, result))
 
 
-def _answers(folder: RunFolder, scenario: Scenario, plan: Plan, answer: Judgement) -> list[CheckResult]:
-    if needed_plugin(folder):
-        return judged_without(folder)
-    checks = within_holes(answer.checks, holes_in(folder, scenario, plan), scenario)
-    return checks + not_judged(scenario, logging_of(scenario, logged_in(folder))) + judged_without(folder)
+def _answers(run: Run, answer: Judgement) -> list[CheckResult]:
+    answerable = answerable_in(run)
+    checks = within_holes(answer.checks, run.holes, run.emits) if answer.checks else []
+    return checks + answerable.without_evidence + answerable.without_plugin
 
 
 Judgements = dict[Path, Judgement | EvidenceError]
@@ -116,11 +106,10 @@ def _judged(folders: Sequence[RunFolder], progress: Progress, thread: Background
 def _case(folder: RunFolder) -> Case | None:
     """Return what is asked about a run; None where no check can be asked."""
     require_version(folder)
-    scenario = scenario_of(folder)
-    if needed_plugin(folder) or (names := checks_of(scenario, logging_of(scenario, logged_in(folder)))) is None:
+    run = Run.load(folder)
+    if (names := answerable_in(run).judged) is None:
         return None
-    settings = settings_of(scenario, load_plan(folder.plan))
-    return Case(folder=folder, settings=settings, checks=tuple(names))
+    return Case(folder=folder, settings=run.settings, checks=tuple(names))
 
 
 def _known(judged: Judgements, folder: RunFolder, *_: object) -> Judgement:

@@ -57,7 +57,7 @@ def concluded(folder: "RunFolder") -> Conclusion:
     Raises:
         EvidenceError: it has no verdict.
     """
-    from harness.report.why import of, why
+    from harness.judging.why import of, why
     from harness.store.result import RunResult
 
     result = RunResult.load(folder.verdict)

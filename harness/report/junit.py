@@ -10,8 +10,8 @@ from pathlib import Path
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from harness.contracts.registry import check_title
+from harness.judging.why import Kind, why
 from harness.report.conclusion import SuiteEntry
-from harness.report.why import Kind, why
 from harness.store.folder import RunFolder
 from harness.store.result import ObjectiveResult, RunResult
 from harness.verdict import HELD, MISSED, VIOLATED, FaultVerdict, ObjectiveVerdict, SystemVerdict

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from harness.analysis.tables.schemas import TABLES
 from harness.contracts.registry import check_title
+from harness.judging.why import Kind, of, why
 from harness.progress import number_of
 from harness.report.answers import answers, left_out, mood
 from harness.report.evidence import Evidence, RunEvidence
@@ -21,7 +22,6 @@ from harness.report.template import part, template
 from harness.report.timeline import library
 from harness.report.timeline.figure import figure
 from harness.report.timeline.marks import marks_of
-from harness.report.why import Kind, of, why
 from harness.scenario.external import without_commands
 from harness.scenario.used_plugins import plugins_of
 from harness.store.folder import RunFolder

@@ -18,7 +18,7 @@ from harness.scenario.errors import problems_of
 from harness.scenario.model import FaultSpec, MixKind, Scenario, WorkloadSpec
 from harness.scenario.rules import broken_rules
 from harness.scenario.source import Override, Problem, Source, parse_yaml, text_of
-from harness.scenario.used_plugins import missing_plugins
+from harness.scenario.used_plugins import Missing, missing_plugins
 from harness.store.folder import RunFolder
 from harness.store.result import reason_of
 from harness.system.plugins import use_folders
@@ -144,8 +144,10 @@ def scenario_yaml(scenario: Scenario, *, brief: bool = False) -> str:
     return buffer.getvalue()
 
 
-def scenario_of(folder: RunFolder) -> Scenario:
+def scenario_of(folder: RunFolder, missing: Sequence[Missing] | None = None) -> Scenario:
     """Return the scenario of a run folder; where a plugin of the run is missing, as it was when the run was made.
+
+    Without `missing`, the run's list of plugins is read.
 
     Raises:
         EvidenceError: the file cannot be read, or the run's list of plugins.
@@ -155,7 +157,7 @@ def scenario_of(folder: RunFolder) -> Scenario:
         text = folder.scenario.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise EvidenceError(f"{folder.scenario}: cannot be read: {reason_of(error)}") from error
-    if missing_plugins(folder):
+    if missing_plugins(folder) if missing is None else missing:
         return _unchecked(text, str(folder.scenario))
     return read_scenario(text, str(folder.scenario))
 

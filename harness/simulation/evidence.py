@@ -8,7 +8,7 @@ from typing import Any
 from harness.cluster.clocks import Clock
 from harness.contracts.faults import Injection
 from harness.events import Event, encode
-from harness.experiment.journal import entry_of
+from harness.run.journal import entry_of
 from harness.simulation.loop import START_S
 from harness.simulation.zookeeper.tree import Change
 from harness.store.history import InjectionStep, JournalEntry, ZnodeChange

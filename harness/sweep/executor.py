@@ -14,7 +14,9 @@ from typing import Any
 
 from harness.analysis.coverage.count import coverage_of
 from harness.analysis.sources.sealing.packed import packed
-from harness.experiment.judge import assembled, missing_evidence, remark_on
+from harness.judging.assessment import assemble, remark_on
+from harness.run.holes import missing_evidence
+from harness.run.run import Run
 from harness.scenario.draws import with_drawn
 from harness.scenario.file import read_scenario
 from harness.scenario.model import Scenario
@@ -170,7 +172,7 @@ def _lines(path: Path) -> list[str]:
 
 def _result(folder: RunFolder, scenario: Scenario, plan: Plan) -> RunResult:
     """Return what the run folder knows of faults and evidence."""
-    result = assembled(folder, scenario, plan)
+    result = assemble(Run(folder=folder, scenario=scenario, plan=plan))
     missing = missing_evidence(folder, scenario, plan)
     if not missing:
         return result

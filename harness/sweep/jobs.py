@@ -36,8 +36,8 @@ from harness.analysis.sources.lines import SCHEMAS
 from harness.analysis.sources.reading import LINES, from_table
 from harness.analysis.sources.sealing.packed import Pack, unpacked
 from harness.errors import ClusterError
-from harness.experiment.judge import settings_of
 from harness.progress import Listener, Silent
+from harness.run.settings import settings_of
 from harness.scenario.file import scenario_yaml
 from harness.scenario.plan import make_plan
 from harness.store.coverage import Coverage, total

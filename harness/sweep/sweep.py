@@ -18,8 +18,8 @@ from harness.contracts import registry
 from harness.contracts.registry import check_key, check_title
 from harness.errors import ClusterError, EvidenceError, ScenarioError
 from harness.events import FIELDS
+from harness.judging.why import Kind, Reason, of, why
 from harness.progress import Listener
-from harness.report.why import Kind, Reason, of, why
 from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan
 from harness.scenario.seeds import derived_seed

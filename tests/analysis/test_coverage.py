@@ -26,7 +26,7 @@ from harness.events import (
     PartitionStateChange,
     ZkSession,
 )
-from harness.experiment.journal import entry_of
+from harness.run.journal import entry_of
 from harness.store.coverage import Coverage, Played, When
 from harness.store.folder import RunFolder
 from harness.store.history import InjectionStep, OpKind, OpType

@@ -23,9 +23,9 @@ from harness.analysis.sources.reading import CORRUPT, from_table, read
 from harness.cli.judge import behind_uri
 from harness.contracts import registry
 from harness.errors import EvidenceError, HarnessError, ScenarioError, SparkError
-from harness.experiment.judge import settings_of
 from harness.ingest.lines import RecordedEvidence
 from harness.ingest.settings import AllowedSettings
+from harness.run.settings import settings_of
 from harness.scenario.file import scenario_yaml
 from harness.store.folder import RunFolder
 from harness.sweep.executor import simulate_share

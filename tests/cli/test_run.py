@@ -11,9 +11,10 @@ from ruamel.yaml import YAML
 
 from harness.cli import run_several, run_suite
 from harness.errors import Interrupted
-from harness.experiment.judge import assemble
+from harness.judging.assessment import assemble
 from harness.report.conclusion import REFUSED, Conclusion, SuiteEntry
 from harness.report.junit import write_suite
+from harness.run.run import Run
 from harness.scenario.plan import load_plan
 from harness.scenario.suite import load_suite
 from harness.store.folder import RunFolder
@@ -160,7 +161,7 @@ def test_runs_of_several_systems_take_turns_with_the_same_seeds_and_are_compared
 
     def carry_out(folder: RunFolder, *_: Any, **__: Any) -> Conclusion:
         seeds.append(load_plan(folder.plan).seed)
-        assemble(folder).save(folder.verdict)
+        assemble(Run.load(folder)).save(folder.verdict)
         return conclusion(HELD if len(seeds) < 3 else VIOLATED, str(folder.root), seeds[-1])
 
     monkeypatch.setattr(run_several, "carry_out", carry_out)

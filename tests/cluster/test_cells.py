@@ -19,7 +19,7 @@ from harness.cluster.systems.system import System, system_named
 from harness.contracts import registry
 from harness.contracts.registry import Kind
 from harness.contracts.targets import Role, parse_target
-from harness.experiment.journal import fault_results, read_journal
+from harness.run.journal import fault_results, read_journal
 from harness.scenario.capabilities import missing, systems_of
 from harness.scenario.external import CUSTOM
 from harness.scenario.file import read_scenario

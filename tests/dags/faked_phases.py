@@ -7,11 +7,11 @@ from typing import Any
 from harness import phases
 from harness.contracts.faults import Injection
 from harness.errors import ClusterError, Refused
-from harness.experiment.journal import Journal
-from harness.experiment.judge import Checked
+from harness.judging.assessment import Checked
 from harness.report import page
+from harness.run.journal import Journal
+from harness.run.run import Run
 from harness.scenario.model import Scenario
-from harness.scenario.plan import load_plan
 from harness.store.folder import RunFolder
 from harness.store.history import InjectionStep
 from harness.store.result import CheckResult, SuiteResult
@@ -47,9 +47,10 @@ def install(answers: Mapping[str, Sequence[str]]) -> None:
     def driver_of(folder: RunFolder, _scenario: Scenario) -> FakeCluster:
         return FakeCluster(root=folder.root, broken={"start"} if answer(folder) == NO_START else set())
 
-    async def drive(folder: RunFolder, *_arguments: Any) -> None:
+    async def drive(run: Run, *_arguments: Any) -> None:
+        folder = run.folder
         journal = Journal(folder.journal)
-        for planned in load_plan(folder.plan).faults:
+        for planned in run.plan.faults:
             for step in STEPS:
                 injection = Injection(fault=planned.fault, targets=(1,))
                 journal.note(planned.injection, planned.fault, step, injection=injection)
@@ -59,7 +60,8 @@ def install(answers: Mapping[str, Sequence[str]]) -> None:
 
     async def collect(*_arguments: Any) -> None: ...
 
-    def run_checks(folder: RunFolder, *_arguments: Any) -> Checked:
+    def run_checks(run: Run, *_arguments: Any) -> Checked:
+        folder = run.folder
         verdict = answer(folder) if answer(folder) in (FAIL, UNKNOWN) else PASS
         reason = "" if verdict == PASS else f"{verdict} it is"
         return Checked(checks=[CheckResult(check="I1", promise="p", verdict=SystemVerdict[verdict], reason=reason)])

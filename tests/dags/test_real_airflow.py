@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness.experiment.journal import open_injections, read_journal
+from harness.run.journal import open_injections, read_journal
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase, entries
 from harness.store.result import RunResult

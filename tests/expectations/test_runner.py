@@ -243,7 +243,7 @@ def test_large_tables_are_judged_by_spark_as_small_ones_by_pandas(
             id="what was passed over can be imported later",
         ),
         pytest.param(
-            "from harness.experiment.judge import suites_imported_meanwhile as m\nwith m(): pass",
+            "from harness.judging.judge import suites_imported_meanwhile as m\nwith m(): pass",
             {"great_expectations"},
             id="by a thread, which is waited for",
         ),

@@ -13,9 +13,10 @@ from harness.contracts.faults import Injection
 from harness.errors import ClusterError, EvidenceError
 from harness.experiment import collect as collecting
 from harness.experiment import quiescence
-from harness.experiment.journal import Journal, read_journal
 from harness.kraft.metadata_log import read_quorum_log
 from harness.progress import Silent
+from harness.run.journal import Journal, read_journal
+from harness.run.run import Run
 from harness.scenario.file import read_scenario
 from harness.scenario.plan import make_plan
 from harness.store.folder import RunFolder
@@ -53,7 +54,9 @@ def _view(cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def collect(folder: RunFolder, cluster: FakeCluster) -> PhaseNotes:
     notes, scenario = PhaseNotes(), read_scenario(BRIEF, "brief")
-    await collecting.collect(folder, scenario, make_plan(scenario, 1), cluster, Silent(), notes)
+    await collecting.collect(
+        Run(folder=folder, scenario=scenario, plan=make_plan(scenario, 1)), cluster, Silent(), notes
+    )
     return notes
 
 

@@ -20,11 +20,11 @@ from harness.analysis.judge import Judgement
 from harness.broker.background import sliced
 from harness.contracts.checks import Settings
 from harness.errors import HarnessError
-from harness.experiment.judge import holes_in, settings_of, within_holes
+from harness.judging.assessment import within_holes
 from harness.progress import Silent
-from harness.scenario.file import scenario_of
+from harness.run.run import Run
 from harness.scenario.model import Scenario
-from harness.scenario.plan import Plan, load_plan, make_plan
+from harness.scenario.plan import Plan, make_plan
 from harness.store.folder import RunFolder
 from harness.sweep.recorded import History
 from harness.verdict import SystemVerdict
@@ -103,7 +103,7 @@ def cases(runs: Runs) -> list[Case]:
 
 
 def settings(run: RunFolder) -> Settings:
-    return settings_of(scenario_of(run), load_plan(run.plan))
+    return Run.load(run).settings
 
 
 def copy_of(run: RunFolder, root: Path, number: int) -> RunFolder:
@@ -113,7 +113,7 @@ def copy_of(run: RunFolder, root: Path, number: int) -> RunFolder:
 def unreadable(folder: RunFolder, case: Case) -> bool:
     """Return whether the run is unknown, so that it is refused; in all others the damage is noticed."""
     try:
-        holes = holes_in(folder, scenario_of(folder), load_plan(folder.plan))
+        holes = Run.load(folder).holes
     except HarnessError:
         return True
     assert holes, case
@@ -122,7 +122,7 @@ def unreadable(folder: RunFolder, case: Case) -> bool:
 
 def test_an_intact_run_has_no_holes(runs: Runs) -> None:
     for run in (*runs.all, runs.other):
-        assert holes_in(run, scenario_of(run), load_plan(run.plan)) == []
+        assert Run.load(run).holes == []
 
 
 def noticed(runs: Runs, some: list[Case]) -> None:
@@ -200,6 +200,5 @@ def answers_of(
     to_judge = [judge_many.Case(folder=run, settings=settings(before), checks=()) for run, before in undamaged.items()]
     for folder, judgement in judge_many.judge_many(spark, to_judge, root / "scratch", keep=False, progress=Silent()):
         assert isinstance(judgement, Judgement), folder
-        scenario = scenario_of(folder)
-        holes = holes_in(folder, scenario, load_plan(folder.plan))
-        yield folder, {check.check: check.verdict for check in within_holes(judgement.checks, holes, scenario)}
+        holes, emits = Run.load(folder).holes, Run.load(undamaged[folder]).emits
+        yield folder, {each.check: each.verdict for each in within_holes(judgement.checks, holes, emits)}

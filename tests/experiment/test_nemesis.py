@@ -16,9 +16,9 @@ from harness.contracts.parameters import Strict
 from harness.contracts.targets import Target
 from harness.errors import ClusterError
 from harness.experiment import nemesis as nemesis_module
-from harness.experiment.journal import Journal, fault_results, open_injections, read_journal
 from harness.experiment.nemesis import Nemesis, brokers_hit, heal_all
 from harness.progress import Silent
+from harness.run.journal import Journal, fault_results, open_injections, read_journal
 from harness.scenario.plan import Plan, PlannedFault
 from harness.store.history import InjectionStep
 from harness.system.waiting import until

@@ -10,11 +10,11 @@ import pytest
 from pyarrow import parquet
 from pyspark.sql import SparkSession
 
-from harness.experiment.judge import within_holes
 from harness.ingest.ends import WITHOUT_ENDS
 from harness.ingest.judging import judge_history
 from harness.ingest.lines import RecordedEvidence
 from harness.ingest.settings import AllowedSettings
+from harness.judging.assessment import within_holes
 from harness.store.folder import RunFolder
 from harness.store.result import CheckResult
 from harness.store.seal import NO_END

@@ -10,8 +10,9 @@ import pytest
 from harness import phases
 from harness.cluster.containers.engine import Engine
 from harness.errors import EvidenceError
-from harness.experiment.journal import fault_results, read_journal
-from harness.experiment.judge import assemble
+from harness.judging.assessment import assemble
+from harness.run.journal import fault_results, read_journal
+from harness.run.run import Run
 from harness.scenario.file import read_scenario
 from harness.scenario.plan import load_plan
 from harness.store.folder import RunFolder
@@ -90,7 +91,7 @@ def test_an_engine_that_goes_away_in_mid_run_ends_inconclusive_and_with_residue(
         closing.join()
         left = docker_images.resources(folder.root)
         docker_images.remove_run(folder.root)
-    result = assemble(folder)
+    result = assemble(Run.load(folder))
     assert result.verdicts.system is SystemVerdict.UNKNOWN
     assert result.verdicts.fault is not FaultVerdict.CONFIRMED
     assert result.verdicts.environment is EnvironmentVerdict.RESIDUE

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from harness import phases
-from harness.experiment.journal import fault_results, read_journal
+from harness.run.journal import fault_results, read_journal
 from harness.scenario.file import read_scenario
 from harness.scenario.plan import load_plan
 from harness.store.folder import RunFolder

@@ -22,11 +22,11 @@ import pytest
 
 from harness import phases
 from harness.cluster.containers.engine import Engine
-from harness.experiment.journal import read_journal
 from harness.progress import Silent
 from harness.reaper.abandoned_runs import supervised
 from harness.reaper.reap import reap
 from harness.reaper.result import Fate, ItemKind
+from harness.run.journal import read_journal
 from harness.scenario.file import read_scenario
 from harness.store.folder import RunFolder
 from harness.store.history import InjectionStep

@@ -13,12 +13,12 @@ from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import FetchResponse
 from harness.broker.wire.transport import Message
 from harness.errors import ClusterError, EvidenceError
-from harness.experiment.early_metadata import begun_late
 from harness.kraft import observer, view
 from harness.kraft.metadata_log import FOLDER, read_quorum_log
 from harness.kraft.observer import QuorumObserver
 from harness.kraft.records import SNAPSHOT_RESPONSE, FetchSnapshotRequest
 from harness.kraft.view import NoLeaderError, QuorumView
+from harness.run.early_metadata import begun_late
 from harness.store.folder import RunFolder
 from harness.store.history import SNAPSHOT, ChainedWriter, ZnodeChange, read_jsonl
 from harness.system.waiting import until

@@ -24,12 +24,13 @@ from harness.cluster.containers.engine import Engine, EngineUnavailable, Resourc
 from harness.cluster.limits import resources
 from harness.cluster.limits.control_groups import group_of, lacking
 from harness.errors import ClusterError
-from harness.experiment.judge import Checked, assemble
+from harness.judging.assessment import Checked, assemble
 from harness.progress import Silent
 from harness.reaper import closing
 from harness.reaper.abandoned_runs import RUN_NAME, State, liveness_of
 from harness.reaper.reap import reap
 from harness.reaper.result import Fate, Item, ItemKind
+from harness.run.run import Run
 from harness.scenario.file import read_scenario
 from harness.scenario.plan import make_plan
 from harness.store.folder import RunFolder
@@ -325,7 +326,7 @@ def test_judging_a_reaped_run_again_passes_nothing(world: World, monkeypatch: py
     run = world.run(START, DRIVE)
     unattended_for_long(run)
     reap([world.runs], progress=Silent())
-    judged = assemble(run, checked=Checked(checks=[PASSED]), suites=[SUITE])
+    judged = assemble(Run.load(run), checked=Checked(checks=[PASSED]), suites=[SUITE])
     assert len(judged.remarks) == 1
     assert judged.verdicts.system is SystemVerdict.UNKNOWN
 
@@ -342,7 +343,7 @@ def test_a_rehearsal_changes_nothing(world: World) -> None:
 
 def test_what_is_found_of_a_run_that_was_stopped_is_its_residue_too(world: World) -> None:
     run = world.run(*STOPPED[:3], entry(Phase.STOP, OTHER, residue=["port 1 was open"]), entry(Phase.JUDGE))
-    assemble(run).save(run.verdict)
+    assemble(Run.load(run)).save(run.verdict)
     world.engine = FakeEngine().add(run.root, "volume-a")
     assert fates(reap([world.runs], progress=Silent()).items) == {("removed", "volume", "volume-a")}
     assert RunResult.load(run.verdict).residue == [
@@ -371,7 +372,7 @@ def test_what_cannot_be_removed_is_reported_and_the_rest_goes(world: World) -> N
 @pytest.mark.parametrize("phase", [Phase.JUDGE, Phase.EXPECTATIONS])
 def test_a_verdict_from_before_judging_was_cut_off_does_not_stand(world: World, phase: Phase) -> None:
     run = world.run(*STOPPED)
-    before = assemble(run).model_copy(update={"checks": [PASSED]})
+    before = assemble(Run.load(run)).model_copy(update={"checks": [PASSED]})
     before.save(run.verdict)
     went_through(run, *STOPPED, entry(phase, over=False))
     assert fates(reap([world.runs], progress=Silent()).items) == {("closed", "run", run.run_id)}

@@ -15,10 +15,10 @@ from harness.analysis.judge import Judgement
 from harness.analysis.judge_many import Case, Judged, batches
 from harness.cli import simulate as sweep_command
 from harness.errors import EvidenceError
-from harness.experiment import judge as judging
 from harness.progress import Progress, Silent
 from harness.rejudging import rejudge as rejudging
 from harness.report import page
+from harness.run import run as recorded
 from harness.scenario.plan import make_plan
 from harness.store.folder import RunFolder
 from harness.store.result import CheckResult, SuiteResult
@@ -82,8 +82,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     monkeypatch.setattr(rejudging, "judge_many", made.judge_many)
     monkeypatch.setattr(rejudging, "suites_imported_meanwhile", nullcontext)
     monkeypatch.setattr(phases, "run_suites", lambda *_: [HELD])
-    for module in (judging, rejudging):
-        monkeypatch.setattr(module, "holes_in", lambda *_: [])
+    monkeypatch.setattr(recorded, "holes_in", lambda *_: [])
     return made
 
 

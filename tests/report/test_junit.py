@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from junitparser import Error, JUnitXml, Skipped
 
+from harness.judging.why import why
 from harness.report.junit import write_junit
-from harness.report.why import why
 from harness.store.folder import RunFolder
 from harness.store.result import CheckResult, FaultResult, Remark, RunResult, SuiteResult
 from tests.verdicts import CONFIRMED, INCONCLUSIVE, NOT_JUDGED, PASS, UNKNOWN

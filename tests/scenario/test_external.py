@@ -8,8 +8,8 @@ import pytest
 from harness import phases
 from harness.contracts.registry import Kind, names
 from harness.errors import Refused, ScenarioError
-from harness.experiment.judge import missing_evidence
-from harness.experiment.judgeable import fewer_than_named, not_judged
+from harness.judging.needs import answerable, fewer_than_named
+from harness.run.holes import missing_evidence
 from harness.scenario.external import BY_RELAY, claimed, place_of, require_owned, unseen, without_commands
 from harness.scenario.file import read_scenario, scenario_yaml
 from harness.scenario.model import Scenario
@@ -201,16 +201,19 @@ OF_CLIENTS = {
 
 
 def test_without_data_the_checks_of_clients_judge_unless_an_election_may_excuse_a_loss() -> None:
-    untried = {answer.check for answer in not_judged(good(CLEAN))}
+    untried = {answer.check for answer in answerable(good(CLEAN)).without_evidence}
     assert untried & OF_CLIENTS == set()
-    assert {answer.check for answer in not_judged(good())} & OF_CLIENTS == OF_CLIENTS - {"phantom", "int-poll-skip"}
+    assert {answer.check for answer in answerable(good()).without_evidence} & OF_CLIENTS == OF_CLIENTS - {
+        "phantom",
+        "int-poll-skip",
+    }
 
 
 def test_a_run_that_judges_fewer_checks_than_its_scenario_names_is_no_pass() -> None:
     named = good(CLEAN).model_copy(update={"checks": ["lost-write", "I9"]})
-    (doubt,) = fewer_than_named(named, not_judged(named))
+    (doubt,) = fewer_than_named(named, answerable(named).without_evidence)
     assert (doubt.forbids_pass, doubt.text) == (True, "1 check that the scenario names cannot judge: I9 log-matching")
-    assert fewer_than_named(good(CLEAN), not_judged(good(CLEAN))) == []
+    assert fewer_than_named(good(CLEAN), answerable(good(CLEAN)).without_evidence) == []
 
 
 @pytest.mark.parametrize(
@@ -231,7 +234,7 @@ def test_what_nobody_collects_is_not_judged_and_not_missing(
     assert unseen(scenario) == absent
     holes = {hole.kind for hole in missing_evidence(folder, scenario, make_plan(scenario, 1))}
     assert holes == {"zookeeper", "operations", "journal"} - absent
-    answers = {answer.check: answer.reason for answer in not_judged(scenario)}
+    answers = {answer.check: answer.reason for answer in answerable(scenario).without_evidence}
     assert answers["I24"] == "the cluster file has no command that copies logs"
     assert (" data" in answers.get("I9", "")) == ("replicas" in absent)
     assert ("metadata" in answers.get("I10", "")) == ("zookeeper" in absent)

@@ -15,10 +15,10 @@ from harness import phases
 from harness.cluster.driver import CAPABILITIES, ClusterDriver, RunExecutor
 from harness.contracts import registry
 from harness.errors import ClusterError, EvidenceError, HarnessError, PluginError, ScenarioError
-from harness.experiment.judge import missing_evidence
 from harness.progress import Silent
 from harness.reaper.abandoned_runs import State, liveness_of, supervised
 from harness.reaper.reap import reap
+from harness.run.holes import missing_evidence
 from harness.scenario.file import load_scenario, scenario_of
 from harness.scenario.model import Scenario
 from harness.scenario.plan import load_plan

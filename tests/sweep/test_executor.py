@@ -7,6 +7,7 @@ import signal
 import pytest
 
 from harness.analysis.coverage.transitions import POSSIBLE
+from harness.run.run import Run
 from harness.scenario.file import scenario_yaml
 from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan, make_plan
@@ -109,14 +110,16 @@ def test_a_line_that_holds_another_sort_of_line_end_stays_one(monkeypatch: pytes
 
     written = write_evidence
     monkeypatch.setattr(executor, "write_evidence", separated)
-    monkeypatch.setattr(executor, "assembled", assembled_without)
+    monkeypatch.setattr(executor, "assemble", assembled_without)
     (schedule,) = simulate_share(scenario_yaml(SMALL), 7, [0])
     assert schedule.evidence["journal"] == [("journal.jsonl", ['{"detail":"one\u2028line"}', '{"detail":"another"}'])]
 
 
-def assembled_without(folder: RunFolder, _scenario: Scenario, _plan: Plan) -> RunResult:
+def assembled_without(run: Run) -> RunResult:
     """Stand in for what reads the journal."""
-    return RunResult(run_id=folder.run_id, scenario="small", driver="simulated", seed=0, started_at="", duration_s=0)
+    return RunResult(
+        run_id=run.folder.run_id, scenario="small", driver="simulated", seed=0, started_at="", duration_s=0
+    )
 
 
 def test_evidence_that_is_missing_forbids_a_pass(monkeypatch: pytest.MonkeyPatch) -> None:

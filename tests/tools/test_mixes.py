@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 import tools.mixes
-from harness.experiment.journal import entry_of
+from harness.run.journal import entry_of
 from harness.scenario.plan import Plan, PlannedFault
 from harness.store.history import InjectionStep
 from tools.mixes import Sum, longer, mix_of, mixes_of

@@ -15,7 +15,7 @@ import psutil
 
 from harness.cluster import relay
 from harness.cluster.containers import guard
-from harness.experiment.journal import read_journal
+from harness.run.journal import read_journal
 from harness.store.folder import RunFolder
 from harness.store.history import InjectionStep
 from harness.store.phase_log import Phase, ends, entries

@@ -15,12 +15,12 @@ from chaos_airflow.views.night import night_of
 from chaos_airflow.views.reading import FOUND, MISSED, Overview, State
 from chaos_airflow.views.sweeps import SweepOverview
 from harness.contracts.registry import check_title
+from harness.judging.why import why
 from harness.progress import number_of
 from harness.report import answers
 from harness.report.live import Situation
 from harness.report.trend.page import render
 from harness.report.trend.summary import Summaries
-from harness.report.why import why
 from harness.store.result import RunResult
 
 SHOWN_REASONS = 3

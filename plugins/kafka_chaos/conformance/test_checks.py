@@ -12,10 +12,8 @@ from harness.analysis.tables.schemas import TABLES
 from harness.contracts import registry
 from harness.contracts.checks import FINDING_COLUMNS, handed_to, subjects
 from harness.events import KINDS
-from harness.experiment.judge import settings_of
 from harness.progress import Silent
-from harness.scenario.file import scenario_of
-from harness.scenario.plan import load_plan
+from harness.run.run import Run
 from harness.store.folder import RunFolder
 from harness.verdict import SystemVerdict
 from kafka_chaos.conformance.chosen import chosen
@@ -40,7 +38,7 @@ def answers(
 ) -> dict[str, tuple[SystemVerdict, str]]:
     """What each check says of an intact run."""
     names = chosen(request.config, registry.Kind.CHECK)
-    settings = settings_of(scenario_of(intact_run), load_plan(intact_run.plan))
+    settings = Run.load(intact_run).settings
     judgement = judge(intact_run, settings, names, Silent())
     return {each.check: (each.verdict, each.reason) for each in judgement.checks}
 

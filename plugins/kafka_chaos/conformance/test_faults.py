@@ -16,8 +16,8 @@ from harness.contracts.faults import Fault
 from harness.contracts.registry import Kind
 from harness.contracts.targets import Role
 from harness.errors import Refused
-from harness.experiment.journal import fault_results, readable_journal
 from harness.progress import Silent
+from harness.run.journal import fault_results, readable_journal
 from harness.scenario.capabilities import missing
 from harness.scenario.file import load_scenario
 from harness.scenario.model import FaultSpec, MixKind

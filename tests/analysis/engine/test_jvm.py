@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from harness.experiment.judge import run_checks
+from harness.judging.judge import run_checks
 from harness.progress import Silent
+from harness.run.run import Run
 from harness.store.folder import RunFolder
 from harness.store.phase_log import PhaseNotes
 from harness.store.result import RunResult
@@ -93,7 +94,7 @@ def test_a_run_is_unknown_and_can_be_judged_again(
     result = RunResult.load(run.verdict)
     assert (result.verdicts.system, result.checks) == (SystemVerdict.UNKNOWN, [])
     with ExitStack() as stack:
-        again = run_checks(run, Silent(), PhaseNotes(), stack)
+        again = run_checks(Run.load(run), Silent(), PhaseNotes(), stack)
     assert {check.verdict for check in again.checks} == {SystemVerdict.PASS}
 
 

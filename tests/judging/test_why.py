@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.cli import app as cli
-from harness.report.why import why
+from harness.judging.why import why
 from harness.store.folder import RunFolder
 from harness.store.result import CheckResult, FaultResult, ObjectiveResult, Remark, RunResult, SuiteResult
 from harness.verdict import ExitCode, ObjectiveVerdict

@@ -7,8 +7,10 @@ import pytest
 
 from harness.cluster.systems.system import system_named
 from harness.contracts.registry import Kind, names
-from harness.experiment.judge import under_load, within_holes
-from harness.experiment.judgeable import checks_of, logged_by, logging_of, not_judged
+from harness.judging.assessment import within_holes
+from harness.judging.needs import answerable
+from harness.run.emits import emits_of, logged_by
+from harness.run.holes import under_load
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Quiescence
 from harness.store.result import CheckResult
@@ -19,9 +21,9 @@ KAFKA = scenario(system="kafka:3.9.1", driver="process")
 
 
 def test_a_run_is_judged_by_the_checks_of_which_its_system_leaves_evidence() -> None:
-    assert checks_of(scenario()) == []  # all
+    assert answerable(scenario()).judged == []  # all
     asked = KAFKA.model_copy(update={"checks": ["I24", "I14"]})
-    assert checks_of(asked) == ["I14"]
+    assert answerable(asked).judged == ["I14"]
 
 
 @pytest.mark.parametrize(
@@ -36,7 +38,7 @@ def test_a_run_is_judged_by_the_checks_of_which_its_system_leaves_evidence() -> 
 def test_a_check_is_not_judged_where_the_system_says_nothing_of_what_it_asks_about(
     tmp_path: Path, check: str, reason: str | None
 ) -> None:
-    answers = {answer.check: answer.reason for answer in not_judged(KAFKA)}
+    answers = {answer.check: answer.reason for answer in answerable(KAFKA).without_evidence}
     assert answers.get(check) == reason
 
 
@@ -75,13 +77,13 @@ def without(kind: str, *fields: str) -> dict[str, list[str]]:
 def test_a_check_is_not_judged_where_the_recording_harness_logged_less_than_it_asks_about(
     recorded: Mapping[str, Sequence[str]], untried: Mapping[str, str]
 ) -> None:
-    logging = logging_of(scenario(), recorded)
+    emits = emits_of(scenario(), recorded)
     lacking = "an earlier version of the harness recorded this run, in which python does not log {}"
-    answers = not_judged(scenario(), logging)
+    answers = answerable(scenario(), emits).without_evidence
     assert {answer.check: answer.reason for answer in answers} == {
         check: lacking.format(kind) for check, kind in untried.items()
     }
-    assert set(checks_of(scenario(), logging) or names(Kind.CHECK)) == set(names(Kind.CHECK)) - untried.keys()
+    assert set(answerable(scenario(), emits).judged or names(Kind.CHECK)) == set(names(Kind.CHECK)) - untried.keys()
 
 
 @pytest.mark.parametrize(
@@ -97,7 +99,7 @@ def test_how_many_promises_are_judged_of_a_release_is_what_the_documents_say(
     tmp_path: Path, system: str, judged: int
 ) -> None:
     declaration = scenario(system=system, driver="process")
-    assert len(names(Kind.CHECK)) - len(not_judged(declaration)) == judged
+    assert len(names(Kind.CHECK)) - len(answerable(declaration).without_evidence) == judged
     documents = [Path("README.md"), Path("docs/how-to/test-your-kafka.md"), Path("docs/release-notes.md")]
     assert all(str(judged) in each.read_text(encoding="utf-8") for each in documents[: 2 if judged == 49 else 3])
 
@@ -138,7 +140,7 @@ def test_evidence_of_several_brokers_is_compared_only_if_nothing_wrote_while_it_
     holes = under_load(folder)
     assert [hole.kind for hole in holes] == kinds
     checks = [CheckResult(check=name, promise="p", verdict=FAIL, violations=1) for name in ("I10", "I29")]
-    judged = {answer.check: answer.verdict for answer in within_holes(checks, holes, scenario())}
+    judged = {answer.check: answer.verdict for answer in within_holes(checks, holes, emits_of(scenario()))}
     assert judged == {"I10": UNKNOWN if kinds else FAIL, "I29": UNKNOWN if "state_changes" in kinds else FAIL}
 
 
@@ -152,7 +154,7 @@ def test_replicas_that_were_dumped_until_collect_was_cut_off_are_not_compared(tm
 @pytest.mark.parametrize("check", [pytest.param(name, id=name) for name in ("I2", "I4", "I18", "I20")])
 def test_what_zookeeper_tells_is_enough_for_some_promises_on_every_release(tmp_path: Path, check: str) -> None:
     declaration = scenario(system="kafka:0.10.2.2", driver="process")
-    assert check not in {answer.check for answer in not_judged(declaration)}
+    assert check not in {answer.check for answer in answerable(declaration).without_evidence}
 
 
 @pytest.mark.parametrize(
@@ -168,5 +170,5 @@ def test_commits_are_judged_where_none_can_expire_of_which_the_system_says_nothi
     declaration = scenario(
         system="kafka:3.9.1", driver="process", cluster={"properties": {"offsets.retention.minutes": minutes}}
     )
-    answers = {answer.check: answer.reason for answer in not_judged(declaration)}
+    answers = {answer.check: answer.reason for answer in answerable(declaration).without_evidence}
     assert (answers.get("I16"), answers.get("offset-regression")) == (reason, reason)

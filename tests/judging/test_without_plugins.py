@@ -4,12 +4,16 @@ from typing import Any
 
 import pytest
 
-from harness.experiment.judgeable import checks_of, require_evidence
-from harness.experiment.without_plugins import judged_without, needed_plugin, remarks_without
+from harness.judging.assessment import remarks_without_plugins
+from harness.judging.needs import answerable, answerable_in, require_evidence
+from harness.run.emits import logged_by
+from harness.run.run import Run
+from harness.scenario.external import told_by
 from harness.scenario.file import load_scenario, scenario_of, scenario_yaml
 from harness.scenario.plan import make_plan
 from harness.scenario.used_plugins import missing_plugins, plugins_of, write_plugins
 from harness.store.folder import RunFolder
+from harness.store.version import write_version
 from harness.verdict import SystemVerdict
 
 
@@ -18,8 +22,11 @@ def folder(tmp_path: Path) -> RunFolder:
     """The folder of a run that was made here."""
     folder, scenario = RunFolder(tmp_path / "run"), load_scenario("smoke")
     folder.root.mkdir()
+    plan = make_plan(scenario, 1)
+    folder.plan.write_text(plan.to_json(), encoding="utf-8")
+    write_version(folder, logged_by(told_by(scenario)))
     folder.scenario.write_text(scenario_yaml(scenario), encoding="utf-8")
-    write_plugins(folder, scenario, make_plan(scenario, 1))
+    write_plugins(folder, scenario, plan)
     return folder
 
 
@@ -38,26 +45,27 @@ def test_a_run_names_the_distribution_and_version_of_each_plugin(folder: RunFold
     assert own.plugins.keys() == {"drivers", "systems", "faults", "workloads", "checks"}
     assert "I10" in own.plugins["checks"]
     assert not missing_plugins(folder)
-    assert not judged_without(folder)
+    assert not answerable_in(Run.load(folder)).without_plugin
 
 
 def test_a_missing_check_is_not_judged_by_its_name_and_forbids_pass(folder: RunFolder) -> None:
     bring(folder, "checks", "ghost")
-    (answer,) = judged_without(folder)
+    table = answerable_in(Run.load(folder))
+    (answer,) = table.without_plugin
     assert (answer.check, answer.verdict) == ("ghost", SystemVerdict.NOT_JUDGED)
     assert "the check ghost is not installed: acme-chaos 1.0 brings it" in answer.reason
-    (remark,) = remarks_without([answer])
+    (remark,) = remarks_without_plugins([answer])
     assert remark.forbids_pass
-    assert needed_plugin(folder) is None, "the others are judged"
+    assert table.judged == [], "the others are judged"
 
 
 @pytest.mark.parametrize("kind", ["faults", "systems"])
 def test_without_a_fault_or_the_system_no_check_is_judged(folder: RunFolder, kind: str) -> None:
     bring(folder, kind, "ghost")
-    answers = judged_without(folder)
+    answers = answerable_in(Run.load(folder)).without_plugin
     assert {answer.check for answer in answers} == set(plugins_of(folder)[0].plugins["checks"])
     assert {answer.verdict for answer in answers} == {SystemVerdict.NOT_JUDGED}
-    assert len(remarks_without(answers)) == 1
+    assert len(remarks_without_plugins(answers)) == 1
 
 
 def test_the_scenario_of_a_run_is_read_without_the_plugins_that_are_missing(folder: RunFolder) -> None:
@@ -69,11 +77,11 @@ def test_the_scenario_of_a_run_is_read_without_the_plugins_that_are_missing(fold
 
 def test_a_scenario_that_names_only_missing_checks_asks_none() -> None:
     scenario = load_scenario("smoke").model_copy(update={"checks": ["ghost"]})
-    assert checks_of(scenario) is None
+    assert answerable(scenario).judged is None
     require_evidence(scenario)
 
 
 def test_a_run_of_before_names_none(folder: RunFolder) -> None:
     folder.plugins.unlink()
     assert not plugins_of(folder)
-    assert not judged_without(folder)
+    assert not answerable_in(Run.load(folder)).without_plugin

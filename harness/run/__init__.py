@@ -1,0 +1,1 @@
+"""A recorded run as one value, and what its folder lacks."""

@@ -1,0 +1,58 @@
+"""What do the settings of a run allow? A loss that they permit accuses no broker."""
+
+from typing import Any
+
+from harness.cluster.systems.system import system_named
+from harness.contracts import registry
+from harness.contracts.checks import Settings
+from harness.contracts.faults import MayLoseData
+from harness.scenario.draws import with_drawn
+from harness.scenario.model import Scenario
+from harness.scenario.plan import SESSION_TIMEOUT, Plan
+from harness.scenario.rules import MIN_INSYNC_REPLICAS
+
+UNCLEAN_ELECTION = "unclean.leader.election.enable"
+RETENTION = frozenset({"retention.ms", "retention.bytes"})
+RETENTION_OF_BROKERS = frozenset(f"log.retention.{of}" for of in ("ms", "minutes", "hours", "bytes"))
+
+
+def settings_of(scenario: Scenario, plan: Plan) -> Settings:
+    """Return what the run's settings allow; of all topics, the most permissive value."""
+    scenario = with_drawn(scenario, plan.drawn)
+    brokers = properties_of(scenario)
+    producers = [client.parameters for client in plan.clients if "acks" in client.parameters]
+    return Settings(
+        acks=frozenset(parameters["acks"] for parameters in producers),
+        min_insync_replicas=min(int(value) for value in effective(scenario, brokers, MIN_INSYNC_REPLICAS)),
+        unclean_leader_election="true" in effective(scenario, brokers, UNCLEAN_ELECTION),
+        idempotence=all(parameters.get("idempotence", False) for parameters in producers) and bool(producers),
+        power_loss=any(_may_lose(kind, parameters) for kind, parameters in scenario.kinds),
+        deleting_topics=",".join(sorted(_deleting_topics(scenario))),
+        delete_delay_ms=int(brokers["log.segment.delete.delay.ms"]),
+        first_deletion_ms=round(system_named(scenario.system).first_deletion_s * 1000),
+        session_timeout_ms=int(brokers[SESSION_TIMEOUT]),
+    )
+
+
+def properties_of(scenario: Scenario) -> dict[str, str]:
+    """Return the brokers' properties."""
+    return system_named(scenario.system).effective(scenario.cluster.brokers, scenario.cluster.properties)
+
+
+def effective(scenario: Scenario, brokers: dict[str, str], name: str) -> list[str]:
+    """Return each topic's effective property of this name: its own, else that of the `brokers`."""
+    return [topic.config.get(name, brokers[name]).lower() for topic in scenario.topics]
+
+
+def _deleting_topics(scenario: Scenario) -> set[str]:
+    """Return the topics whose retention the scenario states, and those from which its clients delete records."""
+    kept = {topic.name for topic in scenario.topics if not RETENTION.isdisjoint(topic.config)}
+    stated = not RETENTION_OF_BROKERS.isdisjoint(scenario.cluster.properties)
+    by_clients = (spec.parameters.get("delete_records_of", []) for spec in scenario.workloads)
+    return {topic.name for topic in scenario.topics if stated} | kept | {name for names in by_clients for name in names}
+
+
+def _may_lose(kind: str, parameters: dict[str, Any]) -> bool:
+    """Return whether a fault may remove committed records, as the scenario allows."""
+    fault = registry.fault(kind).Parameters.model_validate(parameters)
+    return isinstance(fault, MayLoseData) and not fault.protect_committed
