@@ -410,6 +410,12 @@ class ProtocolRules:
         effect="a group that members keep joining has no first generation, and no partition is consumed",
     )
     """The initial delay is bounded by the rebalance time-out (`Rebalance.join_time_is_over`, KIP-134)."""
+    assignments_have_a_deadline: bool = _guard(
+        "sync-never-times-out",
+        origin="a coordinator waits for the assignment as long as the leader heartbeats (KAFKA-12890)",
+        effect="a group whose leader never syncs stays in CompletingRebalance, and no partition is consumed",
+    )
+    """Members sync within the rebalance time-out (`Rebalance.sync_time_is_over`)."""
     late_syncs_get_assignments: bool = _guard(
         "late-sync-without-assignment",
         origin="a member that asks for its assignment in a stable group gets an empty one (near KAFKA-9801)",

@@ -221,7 +221,20 @@ def test_replicas_are_where_the_roles_are() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["kafka-13141", "kafka-14190", "kafka-17754", "kafka-6082", "kafka-7128", "kip-101", "kip-279", "kip-380"]
+    "name",
+    [
+        "kafka-10706",
+        "kafka-12890",
+        "kafka-13141",
+        "kafka-14190",
+        "kafka-17754",
+        "kafka-6082",
+        "kafka-7128",
+        "kafka-7164",
+        "kip-101",
+        "kip-279",
+        "kip-380",
+    ],  # fmt: skip
 )
 def test_the_steps_of_a_published_bug_are_taken_to_their_end(name: str) -> None:
     history = simulate(load_scenario(name, [set_option("driver=simulated")]), SEED)

@@ -143,7 +143,8 @@ class Rebalance:
             self.answer_join(member, self.joined(member))
             self.expect_heartbeat(member)
             member.is_new = False
-        self.effects.append(SetTimer(timer=SYNC_TIMER, after_ms=group.rebalance_timeout_ms))
+        if self.rules.assignments_have_a_deadline:
+            self.effects.append(SetTimer(timer=SYNC_TIMER, after_ms=group.rebalance_timeout_ms))
 
     def joined(self, member: Member) -> JoinAnswer:
         """Return the answer to a member of this generation: with all members if it leads."""

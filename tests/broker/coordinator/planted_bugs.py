@@ -146,6 +146,14 @@ async def first_generation_while_members_come(coordinating: GroupCoordinator) ->
     return generation
 
 
+async def heartbeat_of_a_leader_that_never_syncs(coordinating: GroupCoordinator) -> Any:
+    member, generation = await a_group(coordinating)
+    for _ in range(12):
+        await asyncio.sleep(1)
+        error = coordinating.members.heartbeat("g", generation, member, None)
+    return error
+
+
 async def assignment_that_is_asked_for_again(coordinating: GroupCoordinator) -> Any:
     member, generation = await a_group(coordinating)
     sync = Sync(generation=generation, member_id=member, assignments={member: b"all"})
@@ -178,6 +186,9 @@ BUGS = {
     "late-unload": Bug(play=groups_after_a_late_unload, right=TAKEN, wrong=ErrorCode.NOT_COORDINATOR, found_by="I39"),
     "first-position-loaded": Bug(play=position_after_a_failover, right=7, wrong=3),
     "first-rebalance-put-off": Bug(play=first_generation_while_members_come, right=1, wrong=None),
+    "sync-never-times-out": Bug(
+        play=heartbeat_of_a_leader_that_never_syncs, right=ErrorCode.UNKNOWN_MEMBER_ID, wrong=TAKEN
+    ),
     "late-sync-without-assignment": Bug(play=assignment_that_is_asked_for_again, right=b"all", wrong=b""),
 }
 
