@@ -234,7 +234,7 @@ def test_replicas_are_where_the_roles_are() -> None:
         "kip-101",
         "kip-279",
         "kip-380",
-    ],  # fmt: skip
+    ],
 )
 def test_the_steps_of_a_published_bug_are_taken_to_their_end(name: str) -> None:
     history = simulate(load_scenario(name, [set_option("driver=simulated")]), SEED)
