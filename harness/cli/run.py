@@ -169,7 +169,7 @@ def _carry_out(
     from harness import phases
     from harness.cli.terminal import PatientConsole, TerminalProgress, next_steps, show_outcome
     from harness.report.junit import write_junit
-    from harness.report.live import Watch
+    from harness.report.live.watch import Watch
 
     progress = TerminalProgress(PatientConsole(stderr=as_json), Watch(folder))
     outcome = phases.run(folder, owner_pid=os.getpid(), progress=progress)

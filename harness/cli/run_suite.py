@@ -13,7 +13,7 @@ from harness.cli.terminal import PatientConsole, TerminalProgress, new_table, ne
 from harness.errors import ClusterError, HarnessError, Interrupted, Refused
 from harness.report.conclusion import REFUSED, Conclusion, SuiteEntry, concluded
 from harness.report.junit import write_suite
-from harness.report.live import Watch
+from harness.report.live.watch import Watch
 from harness.report.notify import Target, of_suite, send_all
 from harness.scenario.file import load_scenario, scenario_of
 from harness.scenario.plan import load_plan

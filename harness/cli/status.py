@@ -46,7 +46,7 @@ def status(
 
 
 def _row(folder: "RunFolder") -> dict[str, str | int]:
-    from harness.report.live import Watch
+    from harness.report.live.watch import Watch
     from harness.store.result import RunResult
     from harness.store.running import State, progressed
 

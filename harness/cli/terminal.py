@@ -20,7 +20,7 @@ from harness.judging.why import Kind, Reason, why
 from harness.phases import Outcome
 from harness.progress import number_of
 from harness.report.answers import answers, left_out
-from harness.report.live import Watch
+from harness.report.live.watch import Watch
 from harness.scenario.plan import Plan
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase

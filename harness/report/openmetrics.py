@@ -9,7 +9,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector, CollectorRegistry
 
 from harness.errors import ClusterError
-from harness.report.live import Watch
+from harness.report.live.watch import Watch
 from harness.store.folder import RunFolder
 
 LOOPBACK = "127.0.0.1"

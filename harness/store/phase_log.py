@@ -207,6 +207,9 @@ class PhaseEntry:
     """Process that carried it out; None if the log does not say."""
     error: str | None
     """Its error; empty for success, None while it runs, or if it was cut off."""
+    began: datetime | None = None
+    ended: datetime | None = None
+    """None if it did not end; each of the two also if the log does not say."""
 
     @property
     def over(self) -> bool:
@@ -260,10 +263,17 @@ def entries(folder: RunFolder) -> list[PhaseEntry]:
     for line in _lines(folder):
         if line.event == "started":
             process = None if line.pid is None else ProcessIdentity(pid=line.pid, started=str(line.pid_started))
-            known.append(PhaseEntry(phase=line.phase, host=line.host, process=process, error=None))
+            began = _instant(line.utc)
+            known.append(PhaseEntry(phase=line.phase, host=line.host, process=process, error=None, began=began))
         elif known and known[-1].phase is line.phase:
-            known[-1] = replace(known[-1], error=line.error)
+            known[-1] = replace(known[-1], error=line.error, ended=_instant(line.utc))
     return known
+
+
+def _instant(utc: str) -> datetime | None:
+    with suppress(ValueError):
+        return datetime.fromisoformat(utc)
+    return None
 
 
 def started_at(folder: RunFolder) -> str:

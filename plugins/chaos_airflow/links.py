@@ -82,6 +82,18 @@ def dag_run(origin: Origin) -> str:
     return f"{airflow_root()}/dags/{quote(origin.dag_id, safe='')}/runs/{quote(origin.run_id, safe='')}"
 
 
+def load_of(origin: Origin) -> str:
+    """Return the address, in Airflow's REST API, of the task instance that carries out load and faults of a run."""
+    mapped = "" if origin.map_index == UNMAPPED else f"/{origin.map_index}"
+    dag_id, run_id, task_id = (quote(text, safe="") for text in (origin.dag_id, origin.run_id, origin.load_task))
+    return f"{airflow_root()}/api/v2/dags/{dag_id}/dagRuns/{run_id}/taskInstances/{task_id}{mapped}"
+
+
+def compare_page(*runs: str) -> str:
+    """Return the address of the page that shows these runs side by side; without runs that of no page."""
+    return f"{pages_root()}/compare" + (f"?{urlencode([('run', run) for run in runs])}" if runs else "")
+
+
 def external_views() -> list[dict[str, Any]]:
     """Return the entries for Airflow's navigation, for every DAG run and for every task instance."""
     icon = {"icon": f"{pages_root()}/static/icon.svg", "icon_dark_mode": f"{pages_root()}/static/icon-dark.svg"}

@@ -80,6 +80,11 @@ class Origin(BaseModel):
         return group_of(self.task_id)
 
     @property
+    def load_task(self) -> str:
+        """The task that carries out load and faults."""
+        return f"{self.group}.drive" if self.group else "drive"
+
+    @property
     def first_try(self) -> tuple[str, str, str, int]:
         """The task instance of the first try."""
         return (self.dag_id, self.run_id, *self.repeats) if self.repeats else self.task

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from fastapi.testclient import TestClient
 
 ROOT = Path(__file__).resolve().parents[2]
-PASSWORDS = {"viewer": "viewer's", "nobody": "nobody's"}
-USERS = "viewer:viewer,nobody:"
-"""The second has no role, so no right at all."""
+PASSWORDS = {"viewer": "viewer's", "nobody": "nobody's", "editor": "editor's"}
+USERS = "viewer:viewer,nobody:,editor:user"
+"""The second has no role, so no right at all; the third may also change what a DAG does."""
 
 
 @pytest.fixture(scope="module")
@@ -80,3 +80,9 @@ def viewer(anonymous: "TestClient") -> "TestClient":
 def nobody(anonymous: "TestClient") -> "TestClient":
     """A browser with a login that may read nothing."""
     return logged_in(anonymous, "nobody")
+
+
+@pytest.fixture
+def editor(anonymous: "TestClient") -> "TestClient":
+    """A browser with a login that may end tasks."""
+    return logged_in(anonymous, "editor")

@@ -1,6 +1,7 @@
 """A chaos run is readable only for users that may read, in Airflow, the runs of the DAG that made it."""
 
 import html
+import json
 import re
 import warnings
 from pathlib import Path
@@ -8,17 +9,21 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.chaos_airflow.run_folders import NIGHTLY, SMOKE, SWEEP, made, swept, with_documents
+from tests.chaos_airflow.conftest import logged_in
+from tests.chaos_airflow.run_folders import NIGHTLY, SMOKE, SWEEP, begun, made, phase, swept, with_documents
+from tests.verdicts import FAIL
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
     from fastapi.testclient import TestClient
 
 RUN = "smoke-20261120T020000-00000007"
+BESIDE = "smoke-20261119T020000-00000007"
 RESTRICTED = "kill-leader-20261120T030000-00000008"
 SWEPT = "20261120T030000"
 PUBLIC = {"/runs/plotly-{digest}.min.js", "/static/{file}"}
 """The library of the timelines and the style of all pages, which show nothing of any run."""
+QUERIES = {"/of": "?dag_id=chaos_smoke&run_id=manual__1", "/compare": f"?run={RUN}&run={BESIDE}"}
 WHAT_PLACEHOLDERS_MEAN = {"name": RUN, "seed": "70", "document": "report", "path": "index.html", "file": "verdict.json"}
 
 
@@ -36,7 +41,7 @@ def addresses() -> list[str]:
             continue
         assert isinstance(route, APIRoute), f"{route} would answer without access checks"
         assert route.methods == {"GET"}
-        query = "?dag_id=chaos_smoke&run_id=manual__1" if route.path == "/of" else ""
+        query = QUERIES.get(route.path, "")
         meant = WHAT_PLACEHOLDERS_MEAN | ({"name": SWEPT} if "/sweeps" in route.path else {})
         addresses.append("/kafka-chaos" + route.path.replace(":path", "").format(**meant) + query)
     return addresses
@@ -46,6 +51,7 @@ def addresses() -> list[str]:
 def run(runs: Path) -> str:
     """A run with all that there is to read of one, and a sweep."""
     with_documents(made(runs, RUN, origin=SMOKE))
+    made(runs, BESIDE, origin=SMOKE, system=FAIL)
     swept(runs, SWEPT, 1)
     return RUN
 
@@ -117,6 +123,36 @@ def test_nothing_can_be_changed(viewer: "TestClient", run: str, method: str) -> 
     assert {viewer.request(method, address).status_code for address in addresses()} == {405}
 
 
+@pytest.mark.parametrize(
+    ("user", "origin", "offered"),
+    [
+        pytest.param("editor", SMOKE, "/api/v2/dags/chaos_smoke/dagRuns/manual__1/taskInstances/drive", id="a run"),
+        pytest.param(
+            "editor",
+            NIGHTLY | {"map_index": 3},
+            "/dagRuns/scheduled__2026-11-20T02%3A00%3A00%2B00%3A00/taskInstances/run.drive/3",
+            id="a run of a night",
+        ),
+        pytest.param("viewer", SMOKE, "", id="not to a user that may only read"),
+    ],
+)
+def test_a_run_that_goes_on_can_be_stopped_by_users_that_may_end_its_tasks(
+    anonymous: "TestClient", runs: Path, user: str, origin: dict[str, str], offered: str
+) -> None:
+    begun(runs, RUN, phase("drive", "started")).origin.write_text(json.dumps(origin), encoding="utf-8")
+    page = logged_in(anonymous, user).get(f"/kafka-chaos/runs/{RUN}").text
+    found = re.search(r'data-stop="([^"]+)"', page)
+    assert (found is not None) == bool(offered)
+    assert found is None or found[1].endswith(offered)
+
+
+def test_for_a_run_of_the_command_line_its_page_names_the_command_that_stops_it(
+    editor: "TestClient", runs: Path
+) -> None:
+    begun(runs, RUN, phase("drive", "started"))
+    assert f"chaos abort {RUN}" in editor.get(f"/kafka-chaos/runs/{RUN}").text
+
+
 def test_who_is_not_logged_in_is_led_to_the_login_and_back(anonymous: "TestClient", run: str) -> None:
     assert "/auth/login?next=%2Fkafka-chaos%2Fruns%2F" in anonymous.get(f"/kafka-chaos/runs/{run}").text
 
@@ -162,7 +198,7 @@ class TestRightsOnOneDag:
 
     def test_the_page_of_all_nights_shows_what_may_be_read(self, only_smoke: "TestClient") -> None:
         page = only_smoke.get("/kafka-chaos/trend").text
-        assert "1 run, 0 not as expected" in page
+        assert "2 runs, 1 not as expected" in page
         assert f"/kafka-chaos/runs/{RUN}" in page
         assert RESTRICTED not in page
         assert "by-hand-20261120T040000" not in page

@@ -1,5 +1,6 @@
 """What the pages show, and what they tell the browser not to do."""
 
+import html
 import io
 import json
 import re
@@ -438,3 +439,51 @@ def test_a_whole_run_is_one_archive_without_links_and_the_cluster(viewer: "TestC
         assert packed.read(f"{RUN}/brokers/1/broker.log") == b"started"
     assert f"{RUN}/verdict.json" in names
     assert [name for name in names if "secret" in name or name.endswith("/out")] == []
+
+
+GOOD, BAD = {"system": PASS}, {"system": FAIL}
+
+
+@pytest.mark.parametrize(
+    ("shown", "others", "beside"),
+    [
+        pytest.param(("20", 7, BAD), [("18", 7, GOOD), ("19", 7, GOOD), ("21", 7, GOOD)], "19", id="last good before"),
+        pytest.param(("18", 7, GOOD), [("19", 7, BAD), ("20", 7, BAD), ("17", 7, BAD)], "19", id="first bad after"),
+        pytest.param(("20", 7, BAD), [("18", 7, GOOD), ("19", 8, GOOD)], "18", id="rather of the same seed"),
+        pytest.param(("20", 7, BAD), [("19", 8, GOOD)], "19", id="of another seed, if there is no other"),
+        pytest.param(("20", 7, BAD), [("19", 7, GOOD | {"driver": "docker"})], "", id="never of another driver"),
+        pytest.param(("18", 7, GOOD), [("19", 7, {"system": UNKNOWN})], "", id="an inconclusive run is not bad"),
+    ],
+)
+def test_the_page_of_a_run_leads_to_the_comparison_that_explains_it(
+    viewer: "TestClient",
+    runs: Path,
+    shown: tuple[str, int, dict[str, Any]],
+    others: list[tuple[str, int, dict[str, Any]]],
+    beside: str,
+) -> None:
+    names = [f"smoke-202611{day}T020000-{seed:08x}" for day, seed, _ in (shown, *others)]
+    for name, (_, _, changes) in zip(names, (shown, *others), strict=True):
+        made(runs, name, **changes)
+    page = viewer.get(f"/kafka-chaos/runs/{names[0]}").text
+    found = re.search(r'href="(/kafka-chaos/compare[^"]+)"', page)
+    assert (found is not None) == bool(beside)
+    if found:
+        assert f"smoke-202611{beside}T" in found[1]
+        assert viewer.get(html.unescape(found[1])).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("query", "text"),
+    [
+        pytest.param("run=smoke-20261118T020000-00000007", "Two to 8 runs can be compared, not 1", id="one run"),
+        pytest.param("run=smoke-20261118T020000-00000007&run=nothing", "no run nothing", id="a run that is not there"),
+    ],
+)
+def test_runs_that_cannot_be_compared_are_refused_with_the_reason(
+    viewer: "TestClient", runs: Path, query: str, text: str
+) -> None:
+    made(runs, "smoke-20261118T020000-00000007")
+    answer = viewer.get(f"/kafka-chaos/compare?{query}")
+    assert answer.status_code == 404
+    assert text in answer.text

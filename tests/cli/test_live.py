@@ -21,7 +21,7 @@ from pathlib import Path
 from rich.console import Console
 from harness.cli import terminal
 from harness.progress import step
-from harness.report.live import Watch
+from harness.report.live.watch import Watch
 from harness.store.folder import RunFolder
 
 class Counted(Watch):

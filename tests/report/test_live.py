@@ -4,15 +4,22 @@ import json
 import socket
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.report.live import Tail, Watch
-from harness.scenario.file import load_scenario
+from harness.report.live.chart import chart_of
+from harness.report.live.load import Load, Series
+from harness.report.live.remaining import Remaining
+from harness.report.live.tail import Tail
+from harness.report.live.watch import LiveWindow, Past, Watch
+from harness.scenario.file import load_scenario, scenario_yaml
 from harness.scenario.plan import make_plan
 from harness.store.folder import RunFolder
+from harness.store.phase_log import Phase
+from tests.report.trend.test_trend import made
 
 DRIVING = {"phase": "drive", "event": "started", "utc": "2026-01-01T00:00:00+00:00", "host": socket.gethostname()}
 
@@ -186,3 +193,124 @@ def test_of_a_file_that_is_long_already_its_end_is_read(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"0123456\n" * 1000)
     assert len(Tail(path, 80).lines()) == 80
+
+
+def operation(type_: str, kind: str, at_s: float, **more: Any) -> dict[str, Any]:
+    """Return a line of a client's file."""
+    return {"type": type_, "kind": kind, "time_ns": int(at_s * 1e9), "topic": "orders", "partition": 0, **more}
+
+
+def sent(index: int, at_s: float, took_s: float, type_: str = "ok") -> list[dict[str, Any]]:
+    """Return both lines of a send; what is acknowledged has the offset of its index."""
+    offset = index if type_ == "ok" else -1
+    begin, end = operation("invoke", "send", at_s), operation(type_, "send", at_s + took_s, offset=offset)
+    return [{**line, "index": index} for line in (begin, end)]
+
+
+def read(at_s: float, offset: int, **more: Any) -> dict[str, Any]:
+    """Return the end of a poll that delivered one record."""
+    return operation("ok", "poll", at_s, records=[{"topic": "orders", "partition": 0, "offset": offset}], **more)
+
+
+def test_the_load_is_a_series_of_seconds(tmp_path: Path) -> None:
+    load = Load(tmp_path)
+    add(tmp_path / "p.jsonl", *sent(0, 100.0, 0.1), *sent(1, 100.2, 0.2), *sent(2, 102.5, 0.1, "info"))
+    add(tmp_path / "c.jsonl", read(100.5, 0), read(102.6, 1), read(102.7, 0, mode="reread"))
+    add(tmp_path / "liveness.jsonl", read(100.5, 900))
+    load.read()
+    series = load.series(int(103.9e9))
+    assert series is not None
+    assert (series.begin_s, series.end_s, series.step_s) == (0.0, 3.0, 1), "a second that is not over is left out"
+    assert series.acknowledged_per_s == [2.0, 0.0, 0.0]
+    assert series.errors_per_s == [0.0, 0.0, 1.0]
+    assert series.p99_ms[0] == pytest.approx(200, rel=0.1)
+    assert series.p99_ms[1:] == [None, None]
+    assert series.lag_records == [1.0, 1.0, 0.0]
+
+
+def test_a_load_without_answers_goes_on_in_its_series_until_it_has_ended(tmp_path: Path) -> None:
+    load = Load(tmp_path)
+    add(tmp_path / "p.jsonl", *sent(0, 100.0, 0.1))
+    load.read()
+    stalled, ended = load.series(int(105e9)), load.series(None)
+    assert stalled is not None
+    assert ended is not None
+    assert stalled.acknowledged_per_s == [1.0, 0.0, 0.0, 0.0, 0.0]
+    assert ended.acknowledged_per_s == [1.0]
+
+
+def test_a_long_load_has_longer_steps_and_the_same_numbers(tmp_path: Path) -> None:
+    load = Load(tmp_path)
+    add(tmp_path / "p.jsonl", *(line for number in range(700) for line in sent(number, 100.0 + number, 0.1)))
+    load.read()
+    series = load.series(None)
+    assert series is not None
+    assert series.step_s == 2
+    assert series.acknowledged_per_s == [1.0] * 350
+
+
+def test_before_the_first_operation_there_is_no_series(tmp_path: Path) -> None:
+    load = Load(tmp_path)
+    (tmp_path / "p.jsonl").write_text('{"type": "inv', encoding="utf-8")
+    load.read()
+    assert load.series(int(1e9)) is None
+
+
+def test_a_picture_has_the_fault_windows_and_gaps_where_nothing_is_known() -> None:
+    series = Series(
+        begin_s=0.0,
+        step_s=1,
+        acknowledged_per_s=[10.0, 0.0, 5.0, 10.0],
+        errors_per_s=[0.0] * 4,
+        p99_ms=[2.0, None, 4.0, 1.0],
+        lag_records=[None] * 4,
+    )
+    windows = [
+        LiveWindow(fault="kill 1", begin_s=1.0, end_s=2.0),
+        LiveWindow(fault="pause 2", begin_s=3.0, end_s=None),
+    ]
+    chart = chart_of(Past(series=series, windows=windows))
+    acknowledged, latency, _, lag = chart.panels
+    assert (acknowledged.now, acknowledged.largest, len(acknowledged.lines)) == ("10", "10", 1)
+    assert (latency.largest, len(latency.lines)) == ("4 ms", 2)
+    assert (lag.now, lag.lines) == ("-", [])
+    assert [(shade.fault, shade.left, shade.width) for shade in chart.shades] == [
+        ("kill 1", 25.0, 25.0),
+        ("pause 2", 75.0, 25.0),
+    ]
+    assert chart.shades[1].when == "3.0 s to now"
+    assert [label for _, label in chart.ticks] == ["0 s", "1 s", "2 s", "3 s"]
+
+
+def logged(began: datetime, *phases: tuple[str, float, float]) -> list[dict[str, Any]]:
+    """Return a phase log: each phase with its begin and end in seconds."""
+    return [
+        {"phase": name, "event": event, "utc": (began + timedelta(seconds=at_s)).isoformat(), "error": ""}
+        for name, begin_s, end_s in phases
+        for event, at_s in (("started", begin_s), ("ended", end_s))
+    ]
+
+
+NO_EARLIER = "at least 20 s of load, then collecting and judging"
+
+
+@pytest.mark.parametrize(
+    ("earlier", "since_s", "text"),
+    [
+        pytest.param({}, 5, "about 1 min 0 s, as smoke-20261119T020000-00000001 took", id="as the run before"),
+        pytest.param({}, 95, "30 s longer so far than smoke-20261119T020000-00000001 took", id="longer than it"),
+        pytest.param({"driver": "docker"}, 5, NO_EARLIER, id="a run with another driver says nothing"),
+        pytest.param({"system": "kafka:3.9.1"}, 5, NO_EARLIER, id="nor does one of another system"),
+    ],
+)
+def test_a_run_still_takes_as_long_as_the_last_one_that_is_alike(
+    tmp_path: Path, earlier: dict[str, str], since_s: int, text: str
+) -> None:
+    before = made(tmp_path, "smoke-20261119T020000-00000001", **{"scenario": "smoke", "system": "python", **earlier})
+    add(before.phases, *logged(datetime(2026, 11, 19, 2, tzinfo=UTC), ("drive", 0, 50), ("report", 60, 65)))
+    run = RunFolder(tmp_path / "smoke-20261120T020000-00000007")
+    run.root.mkdir()
+    for folder in (before, run):
+        folder.scenario.write_text(scenario_yaml(load_scenario("smoke")), encoding="utf-8")
+    since = datetime.now(UTC) - timedelta(seconds=since_s, milliseconds=-100)
+    assert Remaining(run).text(Phase.DRIVE, since, 20.0) == text

@@ -10,6 +10,7 @@ import pytest
 
 from tests.airflow_server import Airflow
 from tests.chaos_airflow.run_folders import NIGHTLY, begun, made, phase, swept, with_documents
+from tests.report.test_live import add, sent
 from tests.ui.accessible import flaws
 from tests.ui.conftest import Person
 from tests.verdicts import FAIL, UNKNOWN
@@ -37,7 +38,8 @@ def runs(airflow_server: Airflow) -> Path:
     )
     begun(folder, CUT_OFF, phase("drive", "started", when=datetime(2026, 11, 18, tzinfo=UTC)))
     made(folder, DAMAGED).verdict.write_text("{", encoding="utf-8")
-    begun(folder, GOING_ON, phase("drive", "started"))
+    going_on = begun(folder, GOING_ON, phase("drive", "started"))
+    add(going_on.operations_of("p"), *sent(0, 100.0, 0.1), *sent(1, 103.0, 0.1))
     swept(folder, SWEPT, 1, 2)
     return folder
 
@@ -55,6 +57,7 @@ def runs(airflow_server: Airflow) -> Path:
         pytest.param(f"runs/{CUT_OFF}", id="a run that was cut off"),
         pytest.param(f"runs/{DAMAGED}", id="a damaged run"),
         pytest.param(f"runs/{GOING_ON}", id="a run that goes on"),
+        pytest.param(f"compare?run={HELD}&run={BROKEN}", id="runs side by side"),
         pytest.param(f"runs/{HELD}/view/report", id="what is around a report"),
         pytest.param("sweeps", id="sweeps"),
         pytest.param(f"sweeps/{SWEPT}", id="a sweep"),

@@ -2,8 +2,11 @@
 
 import pytest
 
+from harness.store.folder import RunFolder
+from harness.store.result import RunResult
 from tests.airflow_server import Airflow
 from tests.ui.conftest import Person
+from tests.verdicts import PASS
 
 DAG = "chaos_experiment"
 TASKS = {"start", "drive", "collect_and_stop", "judge", "expectations", "report"}
@@ -80,6 +83,30 @@ def test_an_experiment_from_the_form_to_its_report(person: Person, airflow_serve
             person.find("svg .trace")
             assert "kill-leader" in person.find("h1").text
         person.shot("report")
+
+
+@pytest.mark.airflow
+@pytest.mark.cluster
+def test_a_run_that_is_stopped_on_its_page_is_healed_collected_and_judged(
+    person: Person, airflow_server: Airflow
+) -> None:
+    runs = airflow_server.server.settings.runs
+    before = set(runs.glob("smoke-*"))
+    run_id = airflow_server.trigger(DAG, {"scenario": "smoke", "seed": 7, "duration_s": 300})
+    person.wait(lambda _: set(runs.glob("smoke-*/phases.jsonl")) - {run / "phases.jsonl" for run in before}, "a run")
+    (run,) = set(runs.glob("smoke-*")) - before
+    person.goto(f"/kafka-chaos/runs/{run.name}")
+    person.find("section[data-now] .live .window")
+    person.shot("live")
+    person.find(".stop summary").click()
+    person.find("[data-stop]").click()
+    person.wait(lambda _: person.texts(".stop [role=status]") == ["Stopping."], "that it stops")
+    person.driver.get("about:blank")
+    assert airflow_server.end_of(DAG, run_id, timeout_s=RUN_TIMEOUT_S) == "failed"
+    result = RunResult.load(RunFolder(run).verdict)
+    assert (result.outcome, result.residue) == ("inconclusive", [])
+    assert "the phase drive was interrupted" in [remark.text for remark in result.remarks]
+    assert any(check.verdict is PASS for check in result.checks)
 
 
 @pytest.mark.airflow

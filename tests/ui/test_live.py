@@ -8,6 +8,7 @@ from harness.scenario.file import load_scenario
 from harness.scenario.plan import make_plan
 from tests.airflow_server import Airflow
 from tests.chaos_airflow.run_folders import begun, made, phase, result_of
+from tests.report.test_live import add, sent, step
 from tests.ui.conftest import NARROW, Person
 
 pytestmark = pytest.mark.airflow
@@ -25,8 +26,13 @@ def test_it_shows_what_goes_on_and_becomes_the_page_of_a_run_that_is_over(person
     folder = begun(runs, RUN, phase("drive", "started"))
     folder.plan.write_text(make_plan(load_scenario("smoke"), 7).to_json(), encoding="utf-8")
     folder.zookeeper.write_text('{"type": "set", "path": "/brokers/ids/1"}\n', encoding="utf-8")
+    add(folder.operations_of("p"), *sent(0, 100.0, 0.1), *sent(1, 103.0, 0.1))
+    add(folder.journal, step(0, "intended", at_s=101.0))
     person.goto(f"/kafka-chaos/runs/{RUN}")
     person.wait(lambda _: "1 of 1 registered" in person.find("[data-now]").text, "the broker")
+    person.wait(lambda driver: len(driver.find_elements("css selector", ".live .window")) == 4, "the fault, four times")
+    assert any("kill 1 (1.0 s to now)" in text for text in person.texts(".live p"))
+    assert all(line.get_attribute("points") for line in person.driver.find_elements("css selector", ".live polyline"))
     with folder.zookeeper.open("a", encoding="utf-8") as history:
         history.write('{"type": "delete", "path": "/brokers/ids/1"}\n')
     person.wait(lambda _: "0 of 1 registered" in "".join(person.texts("[data-now]")), "no broker any more")

@@ -11,10 +11,18 @@ from harness.store.folder import RunFolder
 
 
 def fact_table(folder: RunFolder, name: str, columns: Iterable[str] | None = None) -> pa.Table:
-    """Return one fact, or some of its columns; empty with the right columns when the run has none."""
+    """Return one fact, or some of its columns; empty with the right columns when the run has none.
+
+    A column that the version which made the fact did not have is null.
+    """
     path = folder.facts / f"{name}.parquet"
     wanted = list(columns) if columns is not None else [column.name for column in TABLES[name].columns]
-    if path.exists():
-        return pq.read_table(path, columns=wanted)
     types = {column.name: ARROW_TYPES[column.type] for column in TABLES[name].columns}
+    if path.exists():
+        dataset = pq.ParquetDataset(path)
+        there = dataset.schema.names
+        table = dataset.read(columns=[column for column in wanted if column in there])
+        for missing in (column for column in wanted if column not in there):
+            table = table.append_column(missing, pa.nulls(len(table), types[missing]))
+        return table.select(wanted)
     return pa.table({name: pa.array([], types[name]) for name in wanted})

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import median
 
 from harness.report.trend.summary import RunSummary
@@ -57,6 +58,21 @@ def _mood(run: RunSummary) -> str:
     if run.as_expected:
         return "good"
     return "open" if run.outcome == "inconclusive" else "bad"
+
+
+def turned(cells: Iterable[Cell]) -> tuple[RunSummary, RunSummary] | None:
+    """Return the last good run of a row and the first bad one after it, of one seed if there are such."""
+    conclusive = (run for cell in cells for run in cell.runs if _mood(run) != "open")
+    runs = sorted(conclusive, key=lambda run: run.started_at)
+    seeds = {run.name.rsplit("-", 1)[-1] for run in runs}
+    of_seeds = [[run for run in runs if run.name.endswith(f"-{seed}")] for seed in seeds]
+    turns = [pair for of_seed in of_seeds if (pair := _turn(of_seed))]
+    return max(turns, key=lambda pair: pair[1].started_at) if turns else _turn(runs)
+
+
+def _turn(runs: Sequence[RunSummary]) -> tuple[RunSummary, RunSummary] | None:
+    pairs = [pair for pair in pairwise(runs) if (_mood(pair[0]), _mood(pair[1])) == ("good", "bad")]
+    return pairs[-1] if pairs else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from harness.progress import number_of
 from harness.report.template import part, template
 from harness.report.trend.covered import covered
-from harness.report.trend.matrix import lines, matrix
+from harness.report.trend.matrix import lines, matrix, turned
 from harness.report.trend.summary import RunSummary, Summaries
 from harness.store.coverage import Coverage, total
 
@@ -24,9 +24,22 @@ class SweepSummary:
 
 
 def render(
-    summaries: Summaries, link: Callable[[RunSummary], str], sweeps: Sequence[SweepSummary] = (), *, back: str = ""
+    summaries: Summaries,
+    link: Callable[[RunSummary], str],
+    sweeps: Sequence[SweepSummary] = (),
+    *,
+    compare: Callable[..., str] = lambda *_: "",
+    back: str = "",
 ) -> str:
-    """Return the page; `link` gives the address of a run, or nothing; `back` is the address of their list."""
+    """Return the page.
+
+    Args:
+        summaries: The runs.
+        link: Gives the address of a run, or nothing.
+        sweeps: Their coverage is a part of what was tried.
+        compare: Gives the address of a page with two runs side by side, or nothing.
+        back: Address of the list of runs.
+    """
     runs = summaries.rows()
     coverage = total([summaries.coverage(), *(sweep.coverage for sweep in sweeps if sweep.coverage)])
     tried = len(runs) + sum(sweep.schedules for sweep in sweeps)
@@ -42,6 +55,8 @@ def render(
         lines=lines(runs),
         covered=covered(coverage, tried - coverage.runs),
         link=link,
+        compare=compare,
+        turned=turned,
         back=back,
     )
 

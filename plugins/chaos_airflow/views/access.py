@@ -4,7 +4,7 @@ Airflow mounts a plugin's application without any authentication, so every route
 """
 
 from functools import cache
-from typing import Annotated
+from typing import Annotated, Literal
 
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
 from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag
@@ -29,7 +29,7 @@ class Reader:
     def __init__(self, request: Request, user: GetUserDep) -> None:
         self._request = request
         self._user = user
-        self.may_read = cache(self._ask)
+        self.may_read = cache(lambda dag_id: self._may("GET", DagAccessEntity.RUN, dag_id))
         if not any(self.may_read(dag_id) for dag_id in DAG_IDS):
             raise _forbidden()
 
@@ -37,13 +37,17 @@ class Reader:
         """Return whether the user may read a run of this origin."""
         return self.may_read(dag_of(origin))
 
+    def may_stop(self, origin: Origin | None) -> bool:
+        """Return whether the user may end the tasks of a run of this origin."""
+        return origin is not None and self._may("PUT", DagAccessEntity.TASK_INSTANCE, origin.dag_id)
+
     def must_read(self, dag_id: str) -> None:
         """Refuse the request unless the user may read the runs of a DAG."""
         if not self.may_read(dag_id):
             raise _forbidden()
 
-    def _ask(self, dag_id: str) -> bool:
-        check = requires_access_dag("GET", DagAccessEntity.RUN, param_dag_id=dag_id)
+    def _may(self, method: Literal["GET", "PUT"], entity: DagAccessEntity, dag_id: str) -> bool:
+        check = requires_access_dag(method, entity, param_dag_id=dag_id)
         try:
             check(self._request, self._user)
         except HTTPException as refusal:

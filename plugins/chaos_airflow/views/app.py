@@ -13,8 +13,9 @@ from chaos_airflow import links, settings
 from chaos_airflow.runs import group_of
 from chaos_airflow.views import files, pages, sweeps
 from chaos_airflow.views.access import COMMAND_LINE, SWEEPS, Reader, ReaderDep, dag_of
+from chaos_airflow.views.beside import beside, comparisons, fault_times
 from chaos_airflow.views.listing import Filters, made_by, page_of
-from chaos_airflow.views.live import situation
+from chaos_airflow.views.live import now_of
 from chaos_airflow.views.reading import NotThere, Overview, Runs, State, TooLarge
 from harness.progress import Logged
 from harness.report.trend.summary import summaries
@@ -65,6 +66,7 @@ def create_app() -> FastAPI:
     app.get("/")(list_runs)
     app.get("/of")(find_runs)
     app.get("/trend")(trend)
+    app.get("/compare")(compare)
     app.get("/sweeps")(list_sweeps)
     app.get("/sweeps/{name}")(show_sweep)
     app.get("/sweeps/{name}/{seed}")(show_schedule)
@@ -122,6 +124,12 @@ def trend(reader: ReaderDep) -> Response:
     return pages.trend(runs.of_dags(lambda dag: reader.may_read(dag or COMMAND_LINE)))
 
 
+def compare(reader: ReaderDep, runs: RunsDep, run: Annotated[list[str], Query(max_length=50)]) -> Response:
+    """Show several runs side by side."""
+    shown = [readable_run(reader, runs, name) for name in run]
+    return pages.compare(comparisons(shown))
+
+
 def find_runs(
     reader: ReaderDep, runs: RunsDep, dag_id: Text, run_id: Text, task_id: Text = "", map_index: Text = ""
 ) -> Response:
@@ -154,18 +162,21 @@ def show_schedule(sweep: SweepDep, seed: int) -> Response:
     return pages.schedule(sweep, seed)
 
 
-def show_run(run: RunDep, runs: RunsDep) -> Response:
+def show_run(reader: ReaderDep, run: RunDep, runs: RunsDep) -> Response:
     """Show one run: verdicts, faults, checks, suites, and what more there is to read."""
     documents = {key: shown.title for key, shown in files.DOCUMENTS.items() if runs.has(run.name, shown.file)}
-    going_on = situation(run.name.text) if run.state is State.RUNNING else None
-    return pages.run(run, going_on, documents, [file for file in files.RAW if runs.has(run.name, file)])
+    downloads = [file for file in files.RAW if runs.has(run.name, file)]
+    going_on = now_of(run.name.text) if run.state is State.RUNNING else None
+    other = None if going_on or settings.is_remote() else beside(runs, run, reader.may_see)
+    times = fault_times(run.name.text) if run.result else {}
+    return pages.run(run, going_on, documents, downloads, other, times=times, may_stop=reader.may_stop(run.origin))
 
 
 def now(run: RunDep) -> Response:
     """Return what a run's page shows while it goes on; nothing when it is over."""
     if run.state is not State.RUNNING:
         return Response(status_code=status.HTTP_204_NO_CONTENT)
-    return pages.now(run, situation(run.name.text))
+    return pages.now(run, now_of(run.name.text))
 
 
 def show_document(run: RunDep, document: str) -> Response:

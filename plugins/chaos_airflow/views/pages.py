@@ -8,9 +8,11 @@ from fastapi.responses import HTMLResponse
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from chaos_airflow import links
+from chaos_airflow.views.beside import Beside
 from chaos_airflow.views.files import Document
 from chaos_airflow.views.headers import DOCS_POLICY
 from chaos_airflow.views.listing import Filters, Page
+from chaos_airflow.views.live import Now
 from chaos_airflow.views.night import night_of
 from chaos_airflow.views.reading import FOUND, MISSED, Overview, State
 from chaos_airflow.views.sweeps import SweepOverview
@@ -18,7 +20,8 @@ from harness.contracts.registry import check_title
 from harness.judging.why import why
 from harness.progress import number_of
 from harness.report import answers
-from harness.report.live import Situation
+from harness.report.compare import page as compare_page
+from harness.report.compare.comparison import Comparison
 from harness.report.trend.page import render
 from harness.report.trend.summary import Summaries
 from harness.store.result import RunResult
@@ -50,18 +53,57 @@ def runs(filters: Filters, page: Page) -> HTMLResponse:
 
 def trend(summaries: Summaries) -> HTMLResponse:
     """Return the page of all nights, which brings its own style."""
-    page = render(summaries, lambda run: links.run_page(run.name), back=links.list_page())
+    page = render(
+        summaries,
+        lambda run: links.run_page(run.name),
+        compare=lambda *runs: links.compare_page(*(run.name for run in runs)),
+        back=links.list_page(),
+    )
     return HTMLResponse(page, headers={"Content-Security-Policy": DOCS_POLICY})
 
 
-def run(shown: Overview, situation: Situation | None, documents: dict[str, str], files: list[str]) -> HTMLResponse:
-    """Return the page of one run: how it is doing, titles of documents by key, names of downloads."""
-    return _page("run.html.j2", run=shown, situation=situation, documents=documents, files=files)
+def compare(shown: Sequence[Comparison]) -> HTMLResponse:
+    """Return the page of several runs side by side, which brings its own style."""
+    page = compare_page.render(shown, links.run_page, back=links.list_page())
+    return HTMLResponse(page, headers={"Content-Security-Policy": DOCS_POLICY})
 
 
-def now(shown: Overview, situation: Situation) -> HTMLResponse:
+def run(
+    shown: Overview,
+    now: Now | None,
+    documents: dict[str, str],
+    files: list[str],
+    beside: Beside | None,
+    *,
+    times: dict[int, tuple[float | None, float | None]],
+    may_stop: bool,
+) -> HTMLResponse:
+    """Return the page of one run.
+
+    Args:
+        shown: The run.
+        now: How it is doing; None if it does not go on.
+        documents: Titles by key.
+        files: Names of downloads.
+        beside: A run to look at beside it.
+        times: When each injection began and was healed, in seconds since the first operation.
+        may_stop: Whether the reader may end its tasks in Airflow.
+    """
+    return _page(
+        "run.html.j2",
+        run=shown,
+        now=now,
+        documents=documents,
+        files=files,
+        beside=beside,
+        times=times,
+        may_stop=may_stop,
+    )
+
+
+def now(shown: Overview, now: Now) -> HTMLResponse:
     """Return the part of that page that is asked for again and again."""
-    return _page("now.html.j2", run=shown, situation=situation)
+    return _page("now.html.j2", run=shown, now=now)
 
 
 def document(shown: Overview, framed: Document) -> HTMLResponse:

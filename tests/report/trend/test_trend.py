@@ -9,7 +9,7 @@ import pytest
 from harness.progress import Silent
 from harness.report.trend import summary
 from harness.report.trend.covered import Square, covered
-from harness.report.trend.matrix import Cell, lines, matrix
+from harness.report.trend.matrix import Cell, lines, matrix, turned
 from harness.report.trend.page import SweepSummary, render
 from harness.report.trend.summary import FaultSummary, RunSummary, joined, summaries
 from harness.scenario.file import load_scenario
@@ -371,3 +371,42 @@ def test_a_fault_without_its_effect_is_tried_and_not_confirmed(tmp_path: Path) -
     )
     (one,) = read(tmp_path)
     assert not one.faults[0].confirmed
+
+
+def ended(day: int, seed: int, outcome: str) -> RunSummary:
+    """Return a run that should hold."""
+    return RunSummary(
+        name=f"smoke-202611{day:02}T020000-{seed:08x}",
+        stamp=0,
+        started_at=f"2026-11-{day:02}T02:00:00",
+        scenario="smoke",
+        system="python",
+        driver="process",
+        dag="",
+        outcome=outcome,
+        as_expected=outcome == "held",
+        duration_s=1.0,
+        expected_losses=0,
+        faults=[],
+    )
+
+
+@pytest.mark.parametrize(
+    ("runs", "days"),
+    [
+        pytest.param([ended(1, 7, "held"), ended(2, 7, "violated")], (1, 2), id="one seed"),
+        pytest.param([ended(1, 7, "held"), ended(2, 8, "violated")], (1, 2), id="two seeds, as there is no other pair"),
+        pytest.param(
+            [ended(1, 7, "held"), ended(2, 8, "held"), ended(3, 7, "violated")], (1, 3), id="rather of one seed"
+        ),
+        pytest.param(
+            [ended(1, 7, "held"), ended(2, 7, "inconclusive"), ended(3, 7, "violated"), ended(4, 7, "violated")],
+            (1, 3),
+            id="the first bad one, and inconclusive runs are neither",
+        ),
+        pytest.param([ended(1, 7, "violated"), ended(2, 7, "held")], None, id="good again"),
+    ],
+)
+def test_the_last_good_run_and_the_first_bad_one_after_it(runs: list[RunSummary], days: tuple[int, int] | None) -> None:
+    pair = turned([Cell(runs=runs[::-1])])
+    assert (pair and tuple(int(run.started_at[8:10]) for run in pair)) == days

@@ -26,9 +26,29 @@ async function follow(part) { // a run that goes on says how it is doing; when i
   const answer = await fetch(part.dataset.now).catch(() => null);
   if (answer?.status === 204) location.reload();
   else if (answer?.ok) part.innerHTML = await answer.text();
+  const over = !["", "start", "drive"].includes(part.querySelector("[data-phase]").dataset.phase);
+  for (const door of document.querySelectorAll(".stop")) door.hidden = over;
 }
 
 for (const part of document.querySelectorAll("[data-now]")) setInterval(follow, 2000, part);
+
+async function stop(button) { // the task of the load fails, then the tasks after it collect and judge
+  const said = button.parentElement.querySelector("[role=status]");
+  const say = (text) => { said.textContent = text; };
+  button.disabled = true;
+  const load = await fetch(button.dataset.stop).catch(() => null);
+  if (!load?.ok) say(`Not stopped: Airflow answers ${load?.status ?? "nothing"}.`);
+  else if (["success", "failed"].includes((await load.json()).state)) return say("The load has ended already.");
+  else {
+    const failed = { method: "PATCH", headers: { "Content-Type": "application/json" }, body: '{"new_state": "failed"}' };
+    const answer = await fetch(button.dataset.stop, failed).catch(() => null);
+    if (answer?.ok) return say("Stopping.");
+    say(`Not stopped: Airflow answers ${answer?.status ?? "nothing"}.`);
+  }
+  button.disabled = false;
+}
+
+for (const button of document.querySelectorAll("[data-stop]")) button.addEventListener("click", () => stop(button));
 
 if (airflow) {
   takeColours();

@@ -8,30 +8,27 @@ import json
 import re
 import socket
 import time
-from collections import deque
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from harness.errors import EvidenceError
 from harness.progress import number_of
+from harness.report.live.load import Load, Series
+from harness.report.live.remaining import Remaining
+from harness.report.live.tail import Tail
 from harness.scenario.plan import PlannedFault, load_plan
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase
 
-RATED_S = 3.0
-"""Interval over which rates are measured."""
-MOST_BYTES = 1 << 20
-"""Limit of one look at the clients' files."""
 SHOWN = 4
 """Number of partitions that are named."""
-ENDED = re.compile(rb'"type": ?"(ok|fail|info)", ?"kind": ?"send"')
 LEADERS = re.compile(r"/brokers/topics/(?P<topic>[^/]+)/partitions/(?P<partition>\d+)/state")
 REGISTRATION = re.compile(r"/brokers/ids/(?P<broker>\d+)")
 TOPIC = re.compile(r"/brokers/topics/(?P<topic>[^/]+)")
-OUTCOMES = {b"ok": "acknowledged", b"info": "unknown", b"fail": "failed"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,39 +63,22 @@ class Numbers:
     """Partitions with a replica outside the ISR."""
 
 
-class Tail:
-    """The growing end of a file, look by look."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveWindow:
+    """A fault that was or is in force."""
 
-    def __init__(self, path: Path, most_bytes: int | None = None) -> None:
-        self._path = path
-        self._most_bytes = most_bytes
-        self._offset = 0
-        self._torn = b""
+    fault: str
+    begin_s: float
+    end_s: float | None
+    """None while it is in force. Both in seconds since the first operation."""
 
-    def lines(self) -> bytes:
-        """Return the whole new lines; if more than `most_bytes`, only the last ones."""
-        try:
-            with self._path.open("rb") as file:
-                size = file.seek(0, 2)
-                if self._most_bytes is not None and size - self._offset > self._most_bytes:
-                    self._offset, self._torn = size - self._most_bytes, b""
-                file.seek(self._offset)
-                new = self._torn + file.read()
-        except OSError:
-            return b""
-        self._offset += len(new) - len(self._torn)
-        whole, newline, self._torn = new.rpartition(b"\n")
-        return whole + newline
 
-    def entries(self) -> Iterator[dict[str, Any]]:
-        """Yield those that are JSON objects."""
-        for line in self.lines().splitlines():
-            try:
-                entry = json.loads(line)
-            except ValueError:
-                continue
-            if isinstance(entry, dict):
-                yield entry
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Past:
+    """The run so far."""
+
+    series: Series
+    windows: list[LiveWindow]
 
 
 class Watch:
@@ -108,19 +88,31 @@ class Watch:
         self._folder = folder
         self._phases = Tail(folder.phases)
         self._phase: dict[str, Any] = {}
-        self._load = _Load(folder.operations)
+        self._load = Load(folder.operations)
         self._faults = _Faults(folder)
         self._cluster = _Cluster(folder.zookeeper)
+        self._remaining = Remaining(folder)
 
     def look(self) -> Situation:
         """Return how the run is doing now."""
         for entry in self._phases.entries():
-            self._phase = entry
+            self._phase = entry if entry.get("event") == "started" else {**self._phase, "event": "ended"}
         phase = str(self._phase.get("phase", ""))
-        if phase != Phase.DRIVE or self._phase.get("event") != "started":
-            return Situation(phase=phase, rows=[])
-        here = self._phase.get("host") == socket.gethostname()
-        return Situation(phase=phase, rows=[*self._faults.look(here=here), *self._load.look(), *self._cluster.look()])
+        rows = []
+        if self._driving:
+            rows = [*self._faults.look(here=self._here), *self._load.look(time.monotonic()), *self._cluster.look()]
+        return Situation(phase=phase, rows=[*self._left(phase), *rows])
+
+    def past(self) -> Past | None:
+        """Return the run so far, as of the last look; None before the load has lasted a step of time."""
+        if not self._driving:
+            self._load.read()
+            for _ in self._faults.look(here=False):
+                pass
+        series = self._load.series(time.monotonic_ns() if self._driving and self._here else None)
+        if series is None or self._load.zero_ns is None:
+            return None
+        return Past(series=series, windows=self._faults.windows(self._load.zero_ns))
 
     def numbers(self) -> Numbers:
         """Return the same as numbers."""
@@ -128,36 +120,29 @@ class Watch:
         return Numbers(
             phase=situation.phase,
             in_force=[str(entry.get("fault", "")) for entry in self._faults.in_force()],
-            sends={name: self._load.ended[key] for key, name in OUTCOMES.items()},
+            sends=dict(self._load.ended),
             brokers=len(self._cluster.registered()),
             partitions=len(self._cluster.isrs),
             without_leader=len(self._cluster.without_leader()),
             isr_not_full=len(self._cluster.short()),
         )
 
+    @property
+    def _driving(self) -> bool:
+        return self._phase.get("phase") == Phase.DRIVE and self._phase.get("event") == "started"
 
-class _Load:
-    """Throughput of clients."""
+    @property
+    def _here(self) -> bool:
+        """Whether this machine carries it out, so that both have one monotonic clock."""
+        return self._phase.get("host") == socket.gethostname()
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._tails: dict[Path, Tail] = {}
-        self._looks: deque[tuple[float, dict[bytes, int]]] = deque()
-        """Instant, and ended operations by outcome."""
-        self.ended = dict.fromkeys(OUTCOMES, 0)
-
-    def look(self) -> Iterator[tuple[str, str]]:
-        for path in sorted(self._folder.glob("*.jsonl")):
-            for outcome in ENDED.findall(self._tails.setdefault(path, Tail(path, MOST_BYTES)).lines()):
-                self.ended[outcome] += 1
-        now_s = time.monotonic()
-        self._looks.append((now_s, dict(self.ended)))
-        while len(self._looks) > 2 and self._looks[1][0] <= now_s - RATED_S:
-            self._looks.popleft()
-        then_s, ended = self._looks[0]
-        if now_s > then_s:
-            rates = {name: (self.ended[key] - ended[key]) / (now_s - then_s) for key, name in OUTCOMES.items()}
-            yield "sends a second", ", ".join(f"{rate:.0f} {name}" for name, rate in rates.items())
+    def _left(self, phase: str) -> Iterator[tuple[str, str]]:
+        """Yield how long the run will still take."""
+        with suppress(ValueError, TypeError):  # a line of something else
+            began = datetime.fromisoformat(self._phase.get("utc", ""))
+            load_left_s = self._faults.left_s(self._remaining.load_s) if self._driving and self._here else None
+            if text := self._remaining.text(Phase(phase), began, load_left_s):
+                yield "still takes", text
 
 
 class _Faults:
@@ -169,6 +154,7 @@ class _Faults:
         self._planned: list[PlannedFault] = []
         self._begun: dict[int, dict[str, Any]] = {}
         self._over: set[int] = set()
+        self._ended_ns: dict[int, int] = {}
         self._postponed: dict[int, dict[str, Any]] = {}
 
     def look(self, *, here: bool) -> Iterator[tuple[str, str]]:
@@ -181,6 +167,7 @@ class _Faults:
                 self._postponed[number] = entry
             elif step == "healed" or (step in ("inconclusive", "failed") and number not in self._begun):
                 self._over.add(number)
+                self._ended_ns.setdefault(number, entry.get("time_ns", 0))
             else:
                 self._begun.setdefault(number, entry)
         yield "in force", ", ".join(_named(entry) for entry in self.in_force()) or "no fault"
@@ -197,13 +184,34 @@ class _Faults:
         """Return the journal's entry of each fault in force."""
         return [entry for number, entry in self._begun.items() if number not in self._over]
 
-    def _when(self, planned: PlannedFault, *, here: bool) -> str:
-        """Return the time until it is due, by this machine's clock; empty if the schedule has not begun."""
+    def windows(self, zero_ns: int) -> list[LiveWindow]:
+        """Return the faults that were or are in force, in their order."""
+        return [
+            LiveWindow(
+                fault=_named(entry),
+                begin_s=(entry["time_ns"] - zero_ns) / 1e9,
+                end_s=(self._ended_ns[number] - zero_ns) / 1e9 if number in self._ended_ns else None,
+            )
+            for number, entry in self._begun.items()
+        ]
+
+    def left_s(self, load_s: float | None) -> float | None:
+        """Return the time under load that is left of `load_s`; all of it if the schedule has not begun."""
+        if load_s is None or (began_s := self._began_s()) is None:
+            return load_s
+        return max(began_s + load_s - time.monotonic(), 0.0)
+
+    def _began_s(self) -> float | None:
+        """Return when the schedule began, by this machine's clock; None if no fault has begun."""
         at_s = {each.injection: each.at_s for each in self._planned}
         begins = [entry["time_ns"] / 1e9 - at_s[number] for number, entry in self._begun.items() if number in at_s]
-        if not begins or not here:
+        return min(begins, default=None)
+
+    def _when(self, planned: PlannedFault, *, here: bool) -> str:
+        """Return the time until it is due; empty if the schedule has not begun."""
+        if not here or (began_s := self._began_s()) is None:
             return ""
-        return f" in {max(min(begins) + planned.at_s - time.monotonic(), 0):.0f} s"
+        return f" in {max(began_s + planned.at_s - time.monotonic(), 0):.0f} s"
 
 
 def _named(entry: dict[str, Any]) -> str:
