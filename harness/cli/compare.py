@@ -62,10 +62,7 @@ def show(comparisons: "Sequence[Comparison]", *, out: Path | None, as_json: bool
         return
     console = PatientConsole()
     for each in comparisons:
-        titles = [
-            f"{column.title}, {len(column.runs)} run{'s' if len(column.runs) > 1 else ''}" for column in each.columns
-        ]
-        table = new_table(each.scenario, "", *titles, wide=titles)
+        table = new_table(" · ".join(filter(None, (each.scenario, each.shared))), "", *each.titles, wide=each.titles)
         for section in (each.outcomes(), each.findings(), each.measured()):
             for name, texts in section:
                 table.add_row(name, *texts)

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 DEFAULT_OUT = Path("sweeps")
 MAX_SCHEDULES = 10_000_000
+WHY_NO_OBJECTIVES = "time in a sweep is virtual: its delays are drawn, and say nothing of a service"
 EVERY_S = 10.0
 """Interval between two lines of progress without a terminal."""
 
@@ -61,6 +62,8 @@ def simulate(
         )
     if guided and shrink:
         raise ScenarioError("--guided does not shrink: run `chaos shrink` on the scenario that it writes for a finding")
+    if loaded.objectives is not None:
+        typer.echo(f"not judged: objectives ({', '.join(loaded.objectives.stated)}); {WHY_NO_OBJECTIVES}", err=True)
     replay = replay_command(scenario, planted_bugs or [], sets or [])
     sweep = new_sweep(loaded, new_seed() if seed is None else seed, schedules, out, replay)
     try:

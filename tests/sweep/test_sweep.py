@@ -24,6 +24,7 @@ from harness.sweep.sweep import (
     verdict_of,
 )
 from harness.verdict import ExitCode, FaultVerdict, SystemVerdict
+from tests.raising import raising
 from tests.simulation.scenarios import KILL_LEADER, scenario
 from tests.verdicts import CONFIRMED, FAIL, MISMATCH, PASS, UNKNOWN
 
@@ -235,3 +236,14 @@ def test_a_sweep_of_which_nothing_began_leaves_no_folder(
         cli.main()
     assert "no such master" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
+
+
+def test_objectives_are_named_as_not_judged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("harness.cli.simulate.carry_out", raising(HarnessError("no Spark here")))
+    options = ["--set", "objectives.no_write_s=8", "--set", "objectives.lag_records=9", "--out", str(tmp_path)]
+    monkeypatch.setattr("sys.argv", ["chaos", "simulate", "smoke", *options])
+    with pytest.raises(SystemExit):
+        cli.main()
+    assert "not judged: objectives (no_write_s, lag_records); time in a sweep is virtual" in capsys.readouterr().err

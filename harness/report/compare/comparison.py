@@ -46,7 +46,9 @@ class Column:
         return f"{self.title}, {number_of(len(self.runs), 'run')}"
 
     def counted(self, what: Iterable[str]) -> str:
-        """Return texts with the number of runs of each, the most frequent first."""
+        """Return texts with the number of runs of each, the most frequent first; of a single run without."""
+        if len(self.runs) == 1:
+            return ", ".join(what) or NONE
         return ", ".join(f"{number} {text}" for text, number in Counter(what).most_common()) or NONE
 
     def spread(self, name: str) -> Spread | None:
@@ -67,6 +69,22 @@ class Comparison:
 
     scenario: str
     columns: list[Column]
+
+    @property
+    def shared(self) -> str:
+        """The kind that all columns have, as text; empty if they differ in it, or in nothing else."""
+        kinds = {column.kind for column in self.columns}
+        return self.columns[0].kind.label if len(kinds) == 1 and all(column.side for column in self.columns) else ""
+
+    @property
+    def titles(self) -> list[str]:
+        """The title of each column, without what all have."""
+        if not self.shared:
+            return [column.counted_title for column in self.columns]
+        single = all(len(column.runs) == 1 for column in self.columns)
+        return [
+            column.side if single else f"{column.side}, {number_of(len(column.runs), 'run')}" for column in self.columns
+        ]
 
     @property
     def differs(self) -> list[str]:
@@ -98,12 +116,13 @@ class Comparison:
         rows = []
         for about, of in (("broken", "violations"), ("allowed", "expected")):
             counts: dict[str, list[list[int]]] = defaultdict(lambda: [[] for _ in self.columns])
+            several = [len(column.runs) > 1 for column in self.columns]
             for number, column in enumerate(self.columns):
                 for run in column.runs:
                     for check, count in getattr(run, of).items():
                         counts[check][number].append(count)
             rows += [
-                (f"{about}: {check_title(check)}", [_times(each) for each in by_column])
+                (f"{about}: {check_title(check)}", [*map(_times, by_column, several)])
                 for check, by_column in sorted(counts.items())
             ]
         return rows
@@ -192,5 +211,8 @@ def _figure(value: float) -> str:
     return f"{value:,.0f}" if value >= LARGE else f"{value:.4g}"
 
 
-def _times(counts: Sequence[int]) -> str:
-    return f"{sum(counts):,} in {number_of(len(counts), 'run')}" if counts else NONE
+def _times(counts: Sequence[int], several: bool) -> str:
+    """Return how often something was found, and of several runs in how many."""
+    if not counts:
+        return NONE
+    return f"{sum(counts):,} in {number_of(len(counts), 'run')}" if several else f"{sum(counts):,}"

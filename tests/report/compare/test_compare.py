@@ -90,6 +90,27 @@ def test_outcomes_are_counted_and_figures_spread() -> None:
     assert comparison.measured() == [("no_write_s", ["3 (1 to 5) s, of 2 of 3 runs"])]
 
 
+@pytest.mark.parametrize(
+    ("sides", "shared", "titles"),
+    [
+        pytest.param({"a": [figures()], "b": [figures()]}, KIND.label, ["a", "b"], id="two runs of one kind"),
+        pytest.param(
+            {"a": [figures(), figures()], "b": [figures()]}, KIND.label, ["a, 2 runs", "b, 1 run"], id="two nights"
+        ),
+        pytest.param(
+            {"a": [figures()], "b": [figures(kind=of(driver="docker"))]},
+            "",
+            ["a: kafka:3.9.1 · process · a, 1 run", "b: kafka:3.9.1 · docker · a, 1 run"],
+            id="two drivers",
+        ),
+        pytest.param({"a": [figures()]}, "", ["kafka:3.9.1 · process · a, 1 run"], id="a single side"),
+    ],
+)
+def test_what_all_columns_have_is_said_once(sides: dict[str, list[RunFigures]], shared: str, titles: list[str]) -> None:
+    (comparison,) = compared(sides)
+    assert (comparison.shared, comparison.titles) == (shared, titles)
+
+
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with two nights: in the second one a promise is broken, and an objective is missed."""
@@ -114,7 +135,14 @@ def test_nights_are_compared_in_the_terminal_as_json_and_as_a_page(
 ) -> None:
     assert compare(monkeypatch, "before", "after", "--out", "out/page.html") == 0
     page = (place / "out" / "page.html").read_text(encoding="utf-8")
-    for text in ("before: python · process", "broken: I10", "2 in 1 run", "objective no_write_s", "1 MISSED", "20 ms"):
+    for text in (
+        '<h2>kill-leader <span class="soft">python · process</span></h2>',
+        "broken: I10",
+        '<td data-of="after">2</td>',
+        "objective no_write_s",
+        "MISSED",
+        "20 ms",
+    ):
         assert text in page
     assert "page      out/page.html" in capsys.readouterr().out
     assert compare(monkeypatch, "before", "after", "--json") == 0
