@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from harness.errors import EvidenceError
-from harness.events import FIELDS
 from harness.store.folder import RunFolder
 from harness.store.result import reason_of
 
@@ -28,32 +27,7 @@ class Format(BaseModel):
 
     evidence: int
     logged: dict[str, tuple[str, ...]] | None = None
-    """The fields of each kind of state change that brokers log; None if the recording harness did not state them."""
-
-
-_BEFORE_STATED = {"ctl_send": {"live_brokers", "queued_ms"}} | {
-    kind: set(FIELDS[kind])
-    for kind in (
-        "leave_request",
-        "list_offsets",
-        "log_start",
-        "logs_close",
-        "lso",
-        "registrations_read",
-        "segment_delete",
-        "txn_load",
-        "txn_marker",
-        "txn_marker_refused",
-        "txn_marker_resp",
-        "txn_marker_send",
-        "txn_offset_commit",
-        "txn_response",
-        "txn_state",
-        "txn_unload",
-        "txn_verification",
-    )
-}
-"""Fields that runs of version 5 do not certainly have unless they state it: the first ones do not have them."""
+    """The fields of each kind of state change that brokers log; None in refused development versions."""
 
 
 def write_version(folder: RunFolder, logged: Logged) -> None:
@@ -66,26 +40,31 @@ def logged_in(folder: RunFolder) -> Logged:
     """Return the fields of each kind of state change that the brokers of a run can have logged.
 
     Raises:
-        EvidenceError: the folder does not state its version.
+        EvidenceError: the folder does not state its version, or not these fields.
     """
-    return stated_or_first(_format(folder).logged)
+    return require_logged(_format(folder).logged, str(folder.root))
 
 
-def stated_or_first(logged: Logged | None) -> Logged:
-    """Return the fields that a harness states; without a statement those that the first runs of this version have."""
-    if logged is not None:
-        return logged
-    before = {kind: [name for name in FIELDS[kind] if name not in _BEFORE_STATED.get(kind, ())] for kind in FIELDS}
-    return {kind: fields for kind, fields in before.items() if fields or kind not in _BEFORE_STATED}
+def require_logged(logged: Logged | None, subject: str) -> Logged:
+    """Return the fields that a harness states.
+
+    Raises:
+        EvidenceError: it states none; the message begins with `subject`.
+    """
+    if logged is None:
+        raise EvidenceError(f"{subject}: it does not state which events its brokers log; record it again")
+    return logged
 
 
 def require_version(folder: RunFolder) -> None:
     """Check that this program reads a run's evidence.
 
     Raises:
-        EvidenceError: its version is another, or the folder does not state one.
+        EvidenceError: its version is another, or the folder states none, or not what its brokers log.
     """
-    require_readable(_format(folder).evidence, str(folder.root))
+    stated = _format(folder)
+    require_readable(stated.evidence, str(folder.root))
+    require_logged(stated.logged, str(folder.root))
 
 
 def _format(folder: RunFolder) -> Format:

@@ -26,7 +26,7 @@ from harness.scenario.seeds import derived_seed
 from harness.store.coverage import Coverage
 from harness.store.folder import RunFolder
 from harness.store.result import CheckResult, NamedFaultVerdict, NamedSystemVerdict, RunResult, StoredModel, reason_of
-from harness.store.version import VERSION, Logged, require_readable, stated_or_first
+from harness.store.version import VERSION, Logged, require_logged, require_readable
 from harness.verdict import ExitCode, FaultVerdict, SystemVerdict
 
 DRIVER = "simulated"
@@ -103,7 +103,7 @@ class SweepRequest(StoredModel):
     evidence: int
     """Version of the lines in its table."""
     logged: dict[str, tuple[str, ...]] | None = None
-    """Fields of the state changes in its table, by kind; None if the harness that simulated it did not state them."""
+    """Fields of the state changes in its table, by kind; None in sweeps of development versions, which are refused."""
 
 
 def request_file(root: Path) -> Path:
@@ -133,7 +133,7 @@ def load_sweep(root: Path) -> Sweep:
         schedules=request.schedules,
         root=root,
         replay=request.replay,
-        logged=stated_or_first(request.logged),
+        logged=require_logged(request.logged, str(root)),
     )
 
 

@@ -1,9 +1,9 @@
+import re
 from pathlib import Path
 
 import pytest
 
 from harness.errors import EvidenceError
-from harness.events import FIELDS, KINDS
 from harness.store.folder import RunFolder
 from harness.store.version import VERSION, logged_in, require_version, write_version
 from harness.sweep.sweep import load_sweep, new_sweep, request_file
@@ -19,20 +19,12 @@ def test_a_new_run_says_its_version_and_one_that_does_not_is_refused(tmp_path: P
     assert logged_in(folder) == {"append": ("crc",)}
 
 
-def test_a_run_that_states_no_events_has_those_of_the_first_runs_of_its_version(tmp_path: Path) -> None:
-    folder = RunFolder(tmp_path)
-    folder.format.write_text(f'{{"evidence": {VERSION}}}', encoding="utf-8")
-    logged = logged_in(folder)
-    assert set(KINDS) - set(logged) >= {"logs_close", "log_start", "segment_delete", "leave_request", "txn_state"}
-    assert set(FIELDS["ctl_send"]) - set(logged["ctl_send"]) == {"live_brokers", "queued_ms"}
-    assert set(logged["append"]) == set(FIELDS["append"])
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         pytest.param(f'{{"evidence": {VERSION + 1}}}', f"has version {VERSION + 1}; this program", id="later"),
         pytest.param(f'{{"evidence": {VERSION - 1}}}', f"has version {VERSION - 1}; this program", id="earlier"),
+        pytest.param(f'{{"evidence": {VERSION}}}', "does not state which events its brokers log", id="no events"),
         pytest.param('{"evidence": "new"}', r"format\.json: not a version of evidence", id="no number"),
         pytest.param("[", r"format\.json: not a version of evidence", id="no JSON"),
     ],
@@ -52,4 +44,7 @@ def test_a_sweep_says_its_version_too(tmp_path: Path) -> None:
     assert load_sweep(root).schedules == 2
     file.write_text(text.replace(f'"evidence": {VERSION}', '"evidence": 99'), encoding="utf-8")
     with pytest.raises(EvidenceError, match="has version 99"):
+        load_sweep(root)
+    file.write_text(re.sub(r'"logged":.*', '"logged": null}', text, flags=re.DOTALL), encoding="utf-8")
+    with pytest.raises(EvidenceError, match="does not state which events its brokers log"):
         load_sweep(root)
