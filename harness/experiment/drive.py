@@ -24,21 +24,19 @@ from harness.experiment.load import ClientProcesses, Load
 from harness.experiment.machine import ThisMachine
 from harness.experiment.nemesis import Nemesis
 from harness.experiment.probes import steady_state
-from harness.experiment.requests import PROCESS as STEPS_PROCESS
-from harness.experiment.requests import Requests
 from harness.experiment.steps import RoleBinding, Steps, bind_roles, replica_assignment
 from harness.progress import Progress
 from harness.run.journal import FaultLog, Journal
 from harness.run.run import Run
 from harness.scenario.model import Scenario, TopicSpec
 from harness.scenario.plan import Plan
-from harness.store.folder import RunFolder
 from harness.store.history import ChainedWriter, Operation, now_ns
 from harness.store.phase_log import PhaseNotes
 from harness.store.recording import Recorder
 from harness.system.interruption import AGAIN_S
 
 if TYPE_CHECKING:
+    from harness.experiment.requests import Requests
     from harness.kraft.observer import QuorumObserver
     from harness.zookeeper.observer import ZookeeperObserver
 
@@ -67,7 +65,7 @@ class DriveContext:
     """The plugins of the plan, by name."""
     create_topics: CreateTopics
     probe: Probe
-    requests: Requests
+    requests: "Requests"
     """Of steps."""
     looks_at_the_start: bool = False
     """Whether a cluster that does not serve before the first fault is looked at as after the last one, and judged.
@@ -222,6 +220,8 @@ async def drive_cluster(run: Run, driver: ClusterDriver, progress: Progress, not
         PluginError: the driver cannot run clients, or a fault cannot be loaded; nothing was disturbed.
     """
     from harness.broker.wire.tcp import TcpTransport
+    from harness.experiment.requests import PROCESS as STEPS_PROCESS
+    from harness.experiment.requests import Requests  # loads the broker's codecs
     from harness.experiment.service_probe import PROCESS, ServiceProbe
     from harness.experiment.topics import TopicAdmin
     from harness.kafka.security.settings import security_of
@@ -265,17 +265,19 @@ async def drive_cluster(run: Run, driver: ClusterDriver, progress: Progress, not
             requests=Requests(
                 transport=TcpTransport(partial(opened, security=security_of(status.client))),
                 bootstrap=list(map(_address, status.bootstrap_servers.split(","))),
-                recorder=Recorder(STEPS_PROCESS, _written_by_steps(scenario, folder, stack), now_ns),
+                recorder=Recorder(
+                    STEPS_PROCESS, _written_by_steps(scenario, folder.operations_of(STEPS_PROCESS), stack), now_ns
+                ),
             ),
         )
         await while_in_place(folder.root, drive(drive_context, scenario, plan, progress, notes))
 
 
-def _written_by_steps(scenario: Scenario, folder: RunFolder, stack: AsyncExitStack) -> Callable[[Operation], object]:
+def _written_by_steps(scenario: Scenario, path: Path, stack: AsyncExitStack) -> Callable[[Operation], object]:
     """Return what writes the requests of steps; without any there is no such file."""
     if not any(step.ask for step in scenario.steps):
         return lambda _: None
-    return stack.enter_context(closing(ChainedWriter(folder.operations_of(STEPS_PROCESS)))).write
+    return stack.enter_context(closing(ChainedWriter(path))).write
 
 
 def _create_alone(create: CreateTopics, existing: Callable[[], Awaitable[Iterable[str]]], prefix: str) -> CreateTopics:

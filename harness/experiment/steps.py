@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from harness.cluster.links.rules import Caught
 from harness.contracts.faults import Effect, Injection
@@ -17,7 +17,6 @@ from harness.errors import ClusterError, HarnessError
 from harness.events import GroupStateChange, TransactionStateChange
 from harness.experiment.load import Load
 from harness.experiment.nemesis import Nemesis
-from harness.experiment.requests import Requests
 from harness.progress import Progress
 from harness.scenario.conditions import Condition, parse_condition, roles_in
 from harness.scenario.model import Scenario, StepSpec, TopicSpec
@@ -26,6 +25,9 @@ from harness.system.waiting import until
 from harness.values import NO_BROKER
 from harness.verdict import FaultVerdict
 from harness.zookeeper.view import ClusterView, PartitionView
+
+if TYPE_CHECKING:
+    from harness.experiment.requests import Requests
 
 WRITING_S = 1.0
 """A checkpoint that is due is written within this time."""
@@ -86,7 +88,7 @@ class Steps:
 
     nemesis: Nemesis
     load: Load
-    requests: Requests
+    requests: "Requests"
     scenario: Scenario
     plan: Plan
     roles: RoleBinding

@@ -1,5 +1,7 @@
 """Judging a run leads straight through the rooms, and reads what the run declares once."""
 
+import subprocess
+import sys
 from collections import Counter
 from contextlib import nullcontext
 from pathlib import Path
@@ -41,3 +43,9 @@ def test_judging_a_run_passes_few_rooms_and_seldom_climbs(tmp_path: Path, monkey
     assert (reads[folder.scenario.name], reads[folder.plan.name]) == (1, 1), "the run is loaded once"
     assert len(walk.stays) <= STAYS, str(walk)
     assert len(walk.climbs) <= CLIMBS, str(walk)
+
+
+def test_the_phases_do_not_load_the_codecs_of_the_broker_until_they_drive() -> None:
+    script = "import sys, harness.phases; print('kafka' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
