@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from harness.progress import number_of
 from harness.report.evidence import RunEvidence
 from harness.report.findings import Row
 from harness.report.moments import (
@@ -244,8 +245,9 @@ class _Partition:
 
     def _first_epoch_without(self, offset: int) -> int | None:
         """Return the first epoch, later than that of the record at an offset, whose leader's log ended before it."""
-        copies = [*self._rows("sends", offset=offset), *self._rows("replica_records", offset=offset)]
-        since = min((row["leader_epoch"] for row in copies if row["leader_epoch"] is not None), default=0)
+        copies = [row["leader_epoch"] for row in self._rows("replica_records", offset=offset)]
+        copies += [epoch for row in self._rows("sends", offset=offset) for epoch, _ in self._leaders_of(row)]
+        since = min((epoch for epoch in copies if epoch is not None), default=0)
         later = (row for row in self._claimed if row["role"] == "leader" and row["leader_epoch"] > since)
         ends = (row for row in later if row["log_end_offset"] is not None and row["log_end_offset"] <= offset)
         return min((row["leader_epoch"] for row in ends), default=None)
@@ -287,11 +289,40 @@ class _Partition:
             yield Moment(at_ns=row["invoke_ns"], lane=CLIENTS, text=f"{record} is sent")
             if row["complete_ns"] is not None:
                 acks = "all" if row["acks"] == -1 else row["acks"]
-                epoch = "" if row["leader_epoch"] is None else f" by the leader of epoch {row['leader_epoch']}"
-                text = f"{record} is acknowledged{epoch} at offset {offset} (acks={acks})"
+                text = f"{record} is acknowledged{self._by(row)} at offset {offset} (acks={acks})"
                 yield Moment(at_ns=row["complete_ns"], lane=CLIENTS, text=text, matters=True)
                 if row["acks"] == ACKS_ALL and (only := self._only_with(offset, row["complete_ns"])):
                     yield Moment(at_ns=row["complete_ns"], lane=CLIENTS, text=only, matters=True)
+
+    def _leaders_of(self, send: Row) -> list[tuple[int | None, int | None]]:
+        """Return epoch and broker of each leader that may have acknowledged a record.
+
+        It wrote the offset, and no replica holds another record of its epoch there; one whose record is held did it.
+        """
+        offset = send["offset"]
+        held = {row["leader_epoch"]: row["value"] for row in self._rows("replica_records", offset=offset)}
+        written = {
+            (row["leader_epoch"], row["broker"])
+            for row in self._rows("appends", role="leader")
+            if _within(offset, row["first_offset"], row["last_offset"])
+        }
+        able: list[tuple[int | None, int | None]] = [
+            each for each in sorted(written) if held.get(each[0], send["value"]) == send["value"]
+        ]
+        return [each for each in able if each[0] in held] or able or [(send["leader_epoch"], None)]
+
+    def _by(self, send: Row) -> str:
+        """Return which leader acknowledged a record, and how large its ISR was; empty if the evidence is undecided."""
+        (epoch, broker_id), *others = self._leaders_of(send)
+        if others or epoch is None:
+            return ""
+        if broker_id is None:
+            return f" by the leader of epoch {epoch}"
+        answers = self._rows("acknowledgements", broker=broker_id, leader_epoch=epoch, acks=send["acks"])
+        sizes = {row["isr_size"] for row in answers if _within(send["offset"], row["first_offset"], row["offset"])}
+        size = sizes.pop() if len(sizes) == 1 else None
+        isr = "" if size is None else f", with {number_of(size, 'replica')} in its ISR"
+        return f" by {broker(broker_id)}, leader of epoch {epoch}{isr},"
 
     def _only_with(self, offset: int, at_ns: int) -> str:
         """Return which brokers had the record when it was acknowledged; empty if the evidence does not decide it.
@@ -353,3 +384,8 @@ class _Partition:
             )
             at = f"{text} at offset {offset}"
             yield Moment(at_ns=self._evidence.last_ns, lane=broker(min(brokers)), text=at, matters=True)
+
+
+def _within(offset: int, first: int | None, last: int | None) -> bool:
+    """Return whether an offset is in a range; never in one of which an end is unknown."""
+    return first is not None and last is not None and first <= offset <= last

@@ -226,3 +226,27 @@ def test_violations_of_several_checks_at_one_offset_have_one_story(
         (f"{FINDING['topic']}-{FINDING['partition']}, offset 7", ["I10", "lost-write"]),
         (f"{FINDING['topic']}-5, offset 7", ["I1"]),
     ]
+
+
+@pytest.mark.parametrize(
+    ("leaders", "acknowledged"),
+    [
+        pytest.param([(2, 0)], "by broker 2, leader of epoch 0, with 1 replica in its ISR, at", id="its only leader"),
+        pytest.param(
+            [(2, 0), (3, 2)],
+            "by broker 2, leader of epoch 0, with 1 replica in its ISR, at",
+            id="of two leaders that one whose epoch left no other record there",
+        ),
+        pytest.param([(2, 0), (1, 1)], "at", id="two that could have"),
+        pytest.param([(3, 2)], "by the leader of epoch 0 at", id="the system logs no append of that leader"),
+    ],
+)
+def test_the_leader_that_acknowledged_a_lost_record_is_named(
+    lost: RunFolder, leaders: list[tuple[int, int]], acknowledged: str
+) -> None:
+    wrote = {**PLACE, "role": "leader", "first_offset": 5, "last_offset": 9}
+    write_fact(lost, "appends", *({**wrote, "broker": broker, "leader_epoch": epoch} for broker, epoch in leaders))
+    answered = {**PLACE, "broker": 2, "leader_epoch": 0, "acks": -1, "first_offset": 5, "offset": 9}
+    write_fact(lost, "acknowledgements", {**answered, "isr_size": 1})
+    (text,) = [moment.text for moment in story(lost).moments if "is acknowledged" in moment.text]
+    assert text == f"producer-1's record v is acknowledged {acknowledged} offset 7 (acks=all)"
