@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 WRITING_S = 1.0
 """A checkpoint that is due is written within this time."""
 
+CONTROLLER_S = 10.0
+"""Brokers that have just started elect a controller within this time."""
 _STATES_OF_GROUPS = (GroupStateChange.ev, "group", "generation")
 _STATES_OF_TRANSACTIONS = (TransactionStateChange.ev, "transactional_id", "producer_epoch")
 """The line that says a state, the field that names its subject, and the one that counts within a coordinator epoch."""
@@ -44,17 +46,23 @@ async def bind_roles(scenario: Scenario, plan: Plan, view: ClusterView) -> dict[
     """Return the broker of each role: the current controller, and the others as the seed drew them, in their order.
 
     Raises:
-        ClusterError: ZooKeeper does not answer, or there is no controller.
+        ClusterError: ZooKeeper does not answer, or there is no controller within `CONTROLLER_S`.
     """
     controlling = [name for name, role in scenario.roles.items() if role == Role.CONTROLLER.value]
-    controller = (await view.controller()).broker_id if controlling else None
-    if controlling and controller not in plan.casting:
-        raise ClusterError(f"there is no controller to be {controlling[0]}")
+    controller = None
+    if controlling:
+        elected = partial(_controller_of, view)
+        what = f"a controller to be {controlling[0]}"
+        controller = await until(elected, lambda seen: seen in plan.casting, what=what, timeout_s=CONTROLLER_S)
     others = (broker for broker in plan.casting if broker != controller)
     return {
         name: controller if controller is not None and role == Role.CONTROLLER.value else next(others)
         for name, role in scenario.roles.items()
     }
+
+
+async def _controller_of(view: ClusterView) -> int:
+    return (await view.controller()).broker_id
 
 
 def replica_assignment(topics: Sequence[TopicSpec], roles: RoleBinding) -> list[TopicSpec]:

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass
 
-from harness.events import KINDS
+from harness.events import KINDS, GroupStateChange, TransactionStateChange
 
 CHECKPOINT = "checkpoint"
 ALLOWED = (
@@ -50,6 +50,13 @@ class Condition:
     def roles(self) -> tuple[str, ...]:
         """Those that it names."""
         return tuple(filter(None, (self.leader, self.broker, *self.isr)))
+
+    @property
+    def logged(self) -> str:
+        """The kind of line in brokers' logs that shows whether it holds; empty where other evidence does."""
+        if self.group:
+            return GroupStateChange.ev
+        return TransactionStateChange.ev if self.transactional_id else self.event
 
 
 def roles_in(text: str) -> tuple[str, ...]:

@@ -8,10 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Set
 from contextlib import suppress
 from dataclasses import dataclass, field
 
+from harness.cluster.systems.system import system_named
 from harness.contracts import registry
 from harness.contracts.registry import unknown_message
 from harness.contracts.targets import Role, parse_target
-from harness.errors import PluginError
+from harness.errors import PluginError, ScenarioError
 from harness.scenario.conditions import parse_condition, roles_in
 from harness.scenario.draft import Draft
 from harness.scenario.errors import parameter_problems
@@ -19,6 +20,7 @@ from harness.scenario.fault_rules import capabilities, missing_partition, of_met
 from harness.scenario.model import StepSpec
 from harness.scenario.plan import ALONE, WRITER
 from harness.scenario.source import KeyPath, Problem
+from harness.values import PYTHON
 
 ONE_BROKER = (Role.LEADER, Role.COORDINATOR, Role.TRANSACTION_COORDINATOR, Role.CONTROLLER)
 """What a request can be sent to, beside roles of steps and broker ids."""
@@ -227,6 +229,10 @@ def _when(draft: Draft, at: KeyPath, text: str) -> Iterator[Problem]:
     yield from _known(at, condition.roles, draft.roles)
     if condition.topic and (wrong := missing_partition(draft, condition.topic, condition.partition)):
         yield Problem(at, wrong)
+    with suppress(ScenarioError):  # the rule on names reports it
+        system = system_named(draft.system or PYTHON)
+        if condition.logged and condition.logged not in system.emits:
+            yield Problem(at, f"{system.name} does not log {condition.logged}, by which this is seen")
 
 
 def _known(at: KeyPath, names: Iterable[str], known: Iterable[str] | None) -> Iterator[Problem]:

@@ -213,6 +213,12 @@ def test_a_group_is_awaited() -> None:
     assert history.remarks == []
 
 
+def test_roles_wait_for_the_first_controller() -> None:
+    without_controller_at_first = 5
+    history = simulate(load_scenario("kafka-7164", [set_option("driver=simulated")]), without_controller_at_first)
+    assert history.remarks == []
+
+
 def test_replicas_are_where_the_roles_are() -> None:
     history = stepped(
         {"inject": "kill", "target": "A", "parameters": {"end_session": True}}, {"when": "C leads orders-0"}

@@ -83,6 +83,8 @@ def scenario() -> Scenario:
                      id="a condition on messages that nothing holds"),
         pytest.param("{wait_s: 3}", "{hold: M, target: A, parameters: {apis: [EndTxm]}}", "s.yaml:12: steps.3."
                      "parameters: no api: 'EndTxm'", id="an unknown API"),
+        pytest.param(LAST_STEPS, "kill, target: A}\n  - {when: group g is Stable}\nsystem: kafka:3.9.1", "s.yaml:11: "
+                     "steps.2.when: kafka:3.9.1 does not log group_state, by which this is seen", id="no log shows it"),
         pytest.param("{wait_s: 3}", "{when: A logs nothing}", "s.yaml:12: steps.3.when: not an event of the state-"
                      "change log: 'nothing'", id="an unknown event"),
         pytest.param("{wait_s: 3}", "{ask: Beat, version: 3, target: A, expect: {}}", "s.yaml:12: steps.3.ask: unknown "
