@@ -28,7 +28,7 @@ from harness.run.emits import logged_by
 from harness.run.run import Run
 from harness.scenario.capabilities import require_capabilities, required_capabilities, slows_zookeeper
 from harness.scenario.draws import with_drawn
-from harness.scenario.external import claimed, place_of, require_owned, told_by
+from harness.scenario.external import claimed, logging_system, place_of, require_owned
 from harness.scenario.file import scenario_of, scenario_yaml
 from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan, make_plan
@@ -79,7 +79,7 @@ def create(scenario: Scenario, plan: Plan, runs: Path, *, owned: bool = False) -
         folder.scenario.write_text(scenario_yaml(scenario), encoding="utf-8")
         folder.plan.write_text(plan.to_json(), encoding="utf-8")
         write_plugins(folder, scenario, plan)
-        write_version(folder, logged_by(told_by(scenario)))
+        write_version(folder, logged_by(logging_system(scenario)))
         keep_room(folder)
     except OSError as error:
         raise ClusterError(f"no run folder can be made in {runs}: {error}") from error

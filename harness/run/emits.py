@@ -6,7 +6,7 @@ from harness.cluster.systems.system import System
 from harness.contracts.checks import Check, read_by
 from harness.events import FIELDS
 from harness.run.settings import UNCLEAN_ELECTION, effective, properties_of
-from harness.scenario.external import told_by, unseen
+from harness.scenario.external import kinds_not_collected, logging_system
 from harness.scenario.model import Scenario
 from harness.store.version import Logged
 
@@ -43,8 +43,8 @@ class Emits:
 
 def emits_of(scenario: Scenario, recorded: Logged | None = None) -> Emits:
     """Return what runs of a scenario can leave: those of today, or one that states which fields were `recorded`."""
-    uncollected = unseen(scenario) - {"state_changes"}
-    system = told_by(scenario)
+    uncollected = kinds_not_collected(scenario) - {"state_changes"}
+    system = logging_system(scenario)
     today = logged_by(system)
     recorded = today if recorded is None else recorded
     kinds = today.keys() - recorded.keys()

@@ -1,7 +1,7 @@
 """What is missing from the evidence of a run, and what of it cannot be compared?"""
 
 from harness.run.early_metadata import begun_late
-from harness.scenario.external import unseen
+from harness.scenario.external import kinds_not_collected
 from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan
 from harness.store.folder import RunFolder
@@ -18,7 +18,7 @@ def holes_in(folder: RunFolder, scenario: Scenario, plan: Plan) -> list[Hole]:
 
 def missing_evidence(folder: RunFolder, scenario: Scenario, plan: Plan) -> list[Hole]:
     """Return the files that every run leaves and this one lacks."""
-    absent = unseen(scenario)
+    absent = kinds_not_collected(scenario)
     expected = [("zookeeper", folder.zookeeper)]
     expected += [("state_changes", folder.state_change_log(number)) for number in scenario.cluster.broker_ids]
     expected += [("operations", folder.operations_of(client.process)) for client in plan.clients]

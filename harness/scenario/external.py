@@ -123,7 +123,7 @@ def _logs(place: ExternalSpec) -> Iterator[Problem]:
         yield Problem((*at, "release"), f"{release.version} has {lacking}")
 
 
-def told_by(scenario: Scenario) -> System:
+def logging_system(scenario: Scenario) -> System:
     """Return the system whose state changes a run records: the release of an existing cluster that gives its logs."""
     place = scenario.cluster.external
     if place is None or place.commands.logs is None:
@@ -274,7 +274,7 @@ def place_of(scenario: Scenario) -> ExternalCluster | None:
     )
 
 
-def unseen(scenario: Scenario) -> frozenset[str]:
+def kinds_not_collected(scenario: Scenario) -> frozenset[str]:
     """Return the kinds of evidence that cannot be had of the cluster under test."""
     place = place_of(scenario)
     return frozenset() if place is None else frozenset(place.unseen)

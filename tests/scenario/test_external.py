@@ -10,7 +10,7 @@ from harness.contracts.registry import Kind, names
 from harness.errors import Refused, ScenarioError
 from harness.judging.needs import answerable, fewer_than_named
 from harness.run.holes import missing_evidence
-from harness.scenario.external import BY_RELAY, claimed, place_of, require_owned, unseen, without_commands
+from harness.scenario.external import BY_RELAY, claimed, kinds_not_collected, place_of, require_owned, without_commands
 from harness.scenario.file import read_scenario, scenario_yaml
 from harness.scenario.model import Scenario
 from harness.scenario.plan import make_plan
@@ -141,7 +141,7 @@ def test_links_to_clients_that_lead_through_the_relay_can_be_disturbed(kind: str
 
 def test_the_metadata_log_of_a_quorum_comes_with_the_data_of_brokers_that_are_its_voters() -> None:
     def collected(controllers: str) -> frozenset[str]:
-        return unseen(
+        return kinds_not_collected(
             good(
                 ("zookeeper: keeper:2181", f"controllers: {controllers}"),
                 ("    expire_sessions: true\n", ""),
@@ -231,7 +231,7 @@ def test_what_nobody_collects_is_not_judged_and_not_missing(
 ) -> None:
     scenario = good(('resume: "ssh {host} cont"', f'resume: "ssh {{host}} cont"{collects}'))
     folder = RunFolder(tmp_path)
-    assert unseen(scenario) == absent
+    assert kinds_not_collected(scenario) == absent
     holes = {hole.kind for hole in missing_evidence(folder, scenario, make_plan(scenario, 1))}
     assert holes == {"zookeeper", "operations", "journal"} - absent
     answers = {answer.check: answer.reason for answer in answerable(scenario).without_evidence}
