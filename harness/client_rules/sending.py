@@ -94,6 +94,10 @@ class Sending:
         """Record that a record was never sent."""
         self._recorder.end(invoked, OpType.FAIL, error=error)
 
+    def without_report(self, invoked: Operation) -> None:
+        """Record that a producer is gone, and its library did not report a record."""
+        self._recorder.end(invoked, OpType.INFO, error="its producer was closed without a report")
+
     def given_up(self, invoked: Operation, code: int, error: str, *, tried_once: bool) -> None:
         """Record that a record is not retried any more, with the outcome by its last error."""
         self._recorder.end(invoked, send_outcome(code, tried_once=tried_once), error=error)

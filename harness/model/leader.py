@@ -26,6 +26,8 @@ class Leader(Struct, frozen=True, kw_only=True):
     """The ISR that waits for an answer."""
     answered: bool = False
     """Whether this log has answers to proposals."""
+    replaced: tuple[int | None, frozenset[int]] | None = None
+    """Version and ISR before the present ones, where another thread may have yet to log its proposal from them."""
 
 
 NO_LEADER = Leader(leads=False)
@@ -102,6 +104,8 @@ def proposes(state: Leader | None, event: Event) -> Leader | Illegal:
     after = replace(state, isr=old, zk_version=event["zk_version"], proposed=new)
     if state.leads is False or (state.leader_epoch is not None and event["leader_epoch"] != state.leader_epoch):
         return Illegal(LEADER_PROPOSES, after)
+    if (event["zk_version"], frozenset(old)) == state.replaced:
+        return replace(state, proposed=new)
     if not _has(state, event["zk_version"], old):
         return Illegal(FROM_OWN, after)
     if state.answered and state.proposed is not None:
@@ -141,6 +145,10 @@ def waits_for(state: Leader | None, event: Event) -> Leader | Illegal:
         return state
     isr, version = tuple(event["isr"]), event["zk_version"]
     after = replace(state, isr=isr, zk_version=version)
+    if (
+        not event["cause"] and version != state.zk_version and state.isr is not None
+    ):  # others' lines come from several threads
+        after = replace(after, replaced=(state.zk_version, frozenset(state.isr)))
     return after if _has(state, version, isr) else Illegal(ISR_AS_TAKEN, after)
 
 

@@ -109,7 +109,9 @@ def changes_state(state: Znodes | None, event: Event) -> Znodes | Illegal:
         return Illegal(ONE_LEADER, after)
     if state.controller_epoch is not None and event["controller_epoch"] < state.controller_epoch:
         return Illegal(CONTROLLER_EPOCH, after)
-    if epoch > state.leader_epoch and not (isr <= state.isr or isr == {leader}):
+    # The controller of a quorum completes a reassignment, whose steps are not known, by the write that adds a broker.
+    completes = state.replicas is None and state.leader not in isr
+    if epoch > state.leader_epoch and not (isr <= state.isr or isr == {leader} or completes):
         return Illegal(ELECTED_ISR, after)
     return after
 

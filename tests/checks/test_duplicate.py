@@ -1,4 +1,4 @@
-from tests.analysis.fact_rows import elected_uncleanly, read, sent
+from tests.analysis.fact_rows import elected_uncleanly, held, read, sent
 from tests.checks.answers import NOT_IDEMPOTENT, NOT_UNIQUE, UNCLEAN, excused, fails, passes, table_of, unknown
 
 TWICE = [sent("a", 0), read("a", 0), read("a", 4)]
@@ -12,6 +12,13 @@ CASES = {
     "two offsets, and the higher one was read last": fails(
         sent("a", 0), read("a", 0, leader_epoch=2), read("a", 4, leader_epoch=1), offsets=[0], epochs=[2]
     ),
+    "each place is of another epoch of its producer": passes(
+        *TWICE, held(1, "a", 0, producer_id=7, producer_epoch=0), held(1, "a", 4, producer_id=7, producer_epoch=1)
+    ),
+    "both places are of one epoch": fails(
+        *TWICE, held(1, "a", 0, producer_id=7, producer_epoch=1), held(1, "a", 4, producer_id=7, producer_epoch=1)
+    ),
+    "the epoch of one place is not known": fails(*TWICE, held(1, "a", 4, producer_id=7, producer_epoch=1)),
     "two partitions": fails(sent("a", 0), read("a", 0), read("a", 0, partition=1)),
     "a retry without idempotence": excused(*TWICE, settings=NOT_IDEMPOTENT),
     "an unclean election between": excused(*TWICE, elected_uncleanly(2, 1), settings=UNCLEAN),

@@ -1,6 +1,6 @@
 from typing import Any
 
-from tests.analysis.fact_rows import Row, elected_uncleanly, held, replica, sent
+from tests.analysis.fact_rows import Row, elected_uncleanly, held, read, replica, sent
 from tests.analysis.protocol_rows import superseded
 from tests.analysis.transaction_rows import asked, ended, read_committed, sent_in
 from tests.checks.answers import (
@@ -37,6 +37,12 @@ ABORTED: dict[str, Any] = {"transaction_outcome": "aborted"}
 WITHOUT_B = [*INPUTS, *made("A", "a", 0), *made("C", "c", 2)]
 CASES = {
     "each input has one output": passes(*ALL),
+    "one that its producer wrote twice has two": passes(
+        *ALL, *made("B2", "b", 3), read("b", 1, process="r"), read("b", 7, process="r")
+    ),
+    "one that its producer wrote once, and two readers got, has two": fails(
+        *ALL, *made("B2", "b", 3), read("b", 1, process="r"), read("b", 1, process="q")
+    ),
     "one has two": fails(*ALL, *made("B2", "b", 3), text="of group g b has 2 in results", shown="B2"),
     "one has two, one of them aborted": passes(*ALL, *made("B2", "b", 3, **ABORTED)),
     "one has two, one of them unknown": passes(*ALL, *made("B2", "b", 3, **MAYBE)),

@@ -262,6 +262,16 @@ FURTHER: dict[str, tuple[str, str, list[Event]]] = {
         "LEADER",
         changed(("LEADER", "isr_propose", 1, {"zk_version": 1}))[:7],
     ),
+    "a proposal is from a version before the last but one": (
+        "leader.proposes-from-own",
+        "LEADER",
+        [
+            logs.leads(1, 3, zk_version=1),
+            logs.mark("leader", 1, 0, 2, 3, cause="", isr=[1, 2], zk_version=2),
+            logs.mark("leader", 1, 2, 3, 3, cause="", isr=[1, 2], zk_version=3),
+            logs.proposes("expand", [1, 2], [1, 2, 3], 1),
+        ],
+    ),
     "an expansion adds no follower": (
         "leader.expands",
         "LEADER",
@@ -343,6 +353,18 @@ LEGAL: dict[str, tuple[str, list[Event]]] = {
     "replicas change in a format that does not have reassignments": (
         "ZNODES",
         [*LOGS["ZNODES"][:4], logs.znode("/brokers/topics/orders", {"version": 1, "partitions": {"0": [1, 3]}}, 1)],
+    ),
+    "a quorum completes a reassignment by the write that adds a broker and elects": (
+        "ZNODES",
+        [logs.state(1, 0, [1, 2], 0), logs.state(2, 1, [2, 3], 1)],
+    ),
+    "a proposal is logged after another thread has logged its state": (
+        "LEADER",
+        [
+            logs.leads(1, 3, zk_version=1, isr=[2, 1]),
+            logs.mark("leader", 1, 0, 3, 3, cause="", isr=[1, 2, 3], zk_version=2),
+            logs.proposes("expand", [1, 2], [1, 2, 3], 1),
+        ],
     ),
     "a truncation beyond the end, where the leader has deleted all": (
         "REPLICA",

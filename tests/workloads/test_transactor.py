@@ -6,7 +6,7 @@ from confluent_kafka import KafkaError, KafkaException
 from harness.client_rules import steps
 from harness.client_rules.transacting import Transacting
 from harness.contracts.workloads import ClientPlan
-from harness.store.history import Operation
+from harness.store.history import Operation, OpType
 from harness.store.recording import Recorder
 from kafka_chaos.workloads.clients.transactor import TransactionalProducers
 from kafka_chaos.workloads.transact import Parameters, Transact
@@ -38,12 +38,15 @@ class FakeProducer:
     def purge(self) -> None:
         """Drop what waits."""
 
+    def produce(self, topic: str, **record: object) -> None:
+        """Take a record and never report it."""
 
-def producers(producer: FakeProducer) -> TransactionalProducers:
+
+def producers(producer: FakeProducer, written: list[Operation] | None = None) -> TransactionalProducers:
     load = Parameters.model_validate({"transactors": 1, "consumers": 0})
     plan: ClientPlan
     (plan,) = Transact().clients(load, bootstrap_servers="127.0.0.1:1", topics={"orders": 1}, seed=1)
-    written: list[Operation] = []
+    written = [] if written is None else written
     rules = Transacting(plan, Recorder(plan.process, written.append, lambda: 0, plan.first_index))
     made = TransactionalProducers(plan, rules.sending, lambda _: producer)  # type: ignore[arg-type,return-value]
     assert made.act(steps.InitTransactions("id")) == steps.DONE
@@ -61,3 +64,14 @@ def test_reports_are_taken_after_a_fatal_error() -> None:
     producer = FakeProducer(WITHIN_A_REPORT)
     producers(producer).poll()
     assert producer.reports == 1
+
+
+def test_a_record_without_a_report_ends_with_its_producer() -> None:
+    written: list[Operation] = []
+    made = producers(FakeProducer(WITHIN_A_REPORT), written)
+    made.act(steps.Send(made._sending.invoke(transactional_id="id", transaction=0)))
+    made.act(steps.CloseProducer("id"))
+    assert [(each.type, each.error) for each in written] == [
+        (OpType.INVOKE, ""),
+        (OpType.INFO, "its producer was closed without a report"),
+    ]

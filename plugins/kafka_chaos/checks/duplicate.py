@@ -1,6 +1,8 @@
 """duplicate: a value that was sent once is read at one offset only.
 
-A producer without an answer sends again; without idempotence (KIP-98) the record may then be written twice.
+A producer without an answer sends again; without idempotence (KIP-98) the record may then be written twice. A producer
+that raises its epoch (KIP-360) and sends again what it has no answer to writes other records: no broker can compare the
+sequence numbers of two epochs. Where replicas were dumped, such values are left out.
 """
 
 from typing import ClassVar
@@ -31,8 +33,8 @@ class Duplicate(Check):
     promise: ClassVar[str] = "A value that was sent once is read at one offset only (KIP-98)."
     needs: ClassVar[tuple[str, ...]] = ("sends", "polls")
     covers: ClassVar[tuple[Subject, ...]] = (ENDS_READ,)
-    reads: ClassVar[tuple[str, ...]] = ("leader_epochs",)
-    judges_without: ClassVar[tuple[str, ...]] = ("zookeeper",)
+    reads: ClassVar[tuple[str, ...]] = ("leader_epochs", "replica_records")
+    judges_without: ClassVar[tuple[str, ...]] = ("zookeeper", "replicas")
     assumes: ClassVar[tuple[Assumption, ...]] = (UNIQUE_VALUES,)
     prefiltered: ClassVar[str] = (
         "At one of two places of a value its send does not stand, so readers differ there; then all polls of it stay."
@@ -49,8 +51,9 @@ class Duplicate(Check):
         place = ("partition", "offset", "leader_epoch")
         moved = (F.min("offset") != F.max("offset")) | (F.min("partition") != F.max("partition"))
         suspects = polls.groupBy(*key).agg(moved.alias("moved")).where("moved").drop("moved")
+        twice = polls.join(suspects, on=key, how="left_semi")
         rows = (
-            polls.join(suspects, on=key, how="left_semi")
+            twice.join(sent_in_several_epochs(twice, facts["replica_records"]), on=key, how="left_anti")
             .groupBy(*key)
             .agg(
                 F.array_sort(F.collect_set(F.struct("partition", "offset"))).alias("places"),
@@ -81,6 +84,25 @@ class Duplicate(Check):
             ),
             evidence=F.col("events"),
         )
+
+
+def sent_in_several_epochs(polls: DataFrame, records: DataFrame) -> DataFrame:
+    """One row a value (run, topic, value) each of whose places has a producer epoch of its own in the logs."""
+    place = ["run_id", "topic", "partition", "offset", "value"]
+    writers = (
+        records.where(F.col("producer_epoch") >= 0)
+        .groupBy(*place)
+        .agg(F.min(F.struct("producer_id", "producer_epoch")).alias("writer"))
+    )
+    return (
+        polls.select(*place)
+        .distinct()
+        .join(writers, on=place, how="left")
+        .groupBy("run_id", "topic", "value")
+        .agg((F.count_distinct("writer") == F.count("*")).alias("anew"))
+        .where("anew")
+        .drop("anew")
+    )
 
 
 PLUGIN: type[Check] = Duplicate

@@ -3,7 +3,8 @@
 A process that reads, makes records of what it read, and commits both in one transaction may be killed, fenced or
 restarted at any time: what it had not committed is done again, and what it had committed is not (KIP-447). An output
 names the input that it was made from, and its transaction the group that reads. It is committed if its client was told
-so, if a commit marker closes it, or if a reader with read_committed got it. One whose client does not know may be.
+so, if a commit marker closes it, or if a reader with read_committed got it. One whose client does not know may be. An
+input that its producer wrote several times is several input records; the check duplicate judges that.
 """
 
 from typing import ClassVar
@@ -48,9 +49,15 @@ class ExactlyOnce(OfTransactions):
         """One finding an input record with several committed outputs, and one without any before one with it."""
         made = self._made(facts)
         outputs = made.where("committed").groupBy("run_id", "topic", "group", F.col("made_from").alias("input"))
+        places = (
+            facts["polls"]
+            .groupBy("run_id", F.col("value").alias("input"))
+            .agg(F.count_distinct("topic", "partition", "offset").alias("places"))
+        )
         several = (
             outputs.agg(F.count_distinct("value").alias("number"), F.array_sort(F.collect_set("value")).alias("values"))
-            .where(F.col("number") > 1)
+            .join(places, on=["run_id", "input"], how="left")
+            .where(F.col("number") > F.coalesce("places", F.lit(1)))
             .withColumn("wrong", phrase("{number} in {topic}"))
             .select("run_id", "topic", "group", "input", "values", "wrong")
         )

@@ -119,6 +119,7 @@ OPENED = (
     " topic=my.orders-2, partition=1, highWatermark=79, lastStableOffset=79, logStartOffset=5, logEndOffset=83) with 1"
     " segments, local-log-start-offset 0 and local-log-end-offset 83 in 12ms (1/3 completed in /data)"
 )
+OPENED_TO_DELETE = OPENED.replace("dir=/data/my.orders-2-1", "dir=/data/my.orders-2-1.227ad9a5-delete")
 DISK_ERROR = (
     "2026-11-25 16:41:15,265 ERROR org.apache.kafka.storage.internals.log.LogDirFailureChannel: Error while appending"
     " records to orders-1 in dir /var/lib/kafka"
@@ -316,6 +317,7 @@ def test_the_instant_is_utc_to_the_millisecond() -> None:
         pytest.param(REGISTERED.replace("broker epoch", "epoch"), 1, id="a registration in other words"),
         pytest.param(APPENDED.replace("next offset", "end"), 1, id="an append in other words"),
         pytest.param(OPENED.replace("logEndOffset", "end"), 1, id="a log opened in other words"),
+        pytest.param(OPENED_TO_DELETE, 0, id="a log opened that waits for its deletion"),
         pytest.param(TRUNCATED.replace("offset 84", "offset <84>"), 1, id="a truncation in other words"),
         pytest.param(MARKED.replace("offset=79", "79"), 1, id="a high watermark in other words"),
         pytest.param(OFFLINE.replace("stopped fetcher", "ended"), 1, id="a failed directory in other words"),

@@ -27,6 +27,10 @@ from harness.events import (
 )
 
 _PARTITION = r"(?P<topic>[\w.-]+)-(?P<partition>\d+)"
+_SERVED = r"[^,]*(?<!-delete)(?<!-stray)(?<!-future)"
+"""Folder of a log that its broker serves. Logs that wait for their deletion are loaded, too."""
+_QUORUMS_LOG = "__cluster_metadata-"
+"""Raft's log, which its own rules truncate."""
 _TERM = r"starts at leader epoch (?P<epoch>\d+) from offset (?P<offset>\d+) with partition epoch (?P<version>\d+)"
 _FIRST, _LAST = (0,), (sys.maxsize,)
 _QUORUM = (4,)
@@ -271,7 +275,7 @@ PATTERNS = (
     Pattern(
         Truncate,
         "kafka.log.UnifiedLog",
-        rf"\[UnifiedLog partition={_PARTITION}, dir=.*\] Truncating to offset (?P<to>\d+)",
+        rf"\[UnifiedLog partition=(?!{_QUORUMS_LOG}){_PARTITION}, dir=.*\] Truncating to offset (?P<to>\d+)",
         line_events.truncates,
         since=(3, 9),
         before=_QUORUM,
@@ -280,7 +284,7 @@ PATTERNS = (
     Pattern(
         Truncate,
         "org.apache.kafka.storage.internals.log.UnifiedLog",
-        rf"\[UnifiedLog partition={_PARTITION}, dir=.*\] Truncating to offset (?P<to>\d+)",
+        rf"\[UnifiedLog partition=(?!{_QUORUMS_LOG}){_PARTITION}, dir=.*\] Truncating to offset (?P<to>\d+)",
         line_events.truncates,
         since=_QUORUM,
         watched=r".* Truncating to offset .*",
@@ -288,23 +292,23 @@ PATTERNS = (
     Pattern(
         Recovery,
         "kafka.log.LogManager",
-        r"Completed load of Log\(dir=.*, topic=(?P<topic>[\w.-]+), partition=(?P<partition>\d+),"
+        rf"Completed load of Log\(dir={_SERVED}, .*topic=(?P<topic>[\w.-]+), partition=(?P<partition>\d+),"
         r" highWatermark=(?P<high_watermark>\d+), lastStableOffset=\d+, logStartOffset=(?P<start>\d+),"
         r" logEndOffset=(?P<end>\d+)\) .*",
         line_events.opens,
         since=(3, 9),
         before=_QUORUM,
-        watched=r"Completed load of .*",
+        watched=rf"Completed load of Log\(dir={_SERVED}, .*",
     ),
     Pattern(
         Recovery,
         "org.apache.kafka.storage.internals.log.LogManager",
-        r"Completed load of Log\(dir=.*, topic=(?P<topic>[\w.-]+), partition=(?P<partition>\d+),"
+        rf"Completed load of Log\(dir={_SERVED}, .*topic=(?P<topic>[\w.-]+), partition=(?P<partition>\d+),"
         r" highWatermark=(?P<high_watermark>\d+), lastStableOffset=\d+, logStartOffset=(?P<start>\d+),"
         r" logEndOffset=(?P<end>\d+)\) .*",
         line_events.opens,
         since=_QUORUM,
-        watched=r"Completed load of .*",
+        watched=rf"Completed load of Log\(dir={_SERVED}, .*",
     ),
     Pattern(
         None,

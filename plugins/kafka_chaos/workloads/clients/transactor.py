@@ -59,6 +59,8 @@ class TransactionalProducers:
         self._producers: dict[str, Producer] = {}
         self._lost: set[str] = set()
         """Ids with a record in the present transaction that was not acknowledged."""
+        self._undecided: dict[str, dict[int, Operation]] = {}
+        """Sends of each id without a report, by index."""
 
     def act(self, step: steps.TransactionStep, group: Any = None) -> steps.StepResult:
         """Do one step; `group` is the consumer's group metadata, of a member that sends offsets."""
@@ -115,10 +117,12 @@ class TransactionalProducers:
         except KafkaException as error:
             self._sending.never_left(invoked, described(error.args[0]))
             return _failed(error.args[0])
+        self._undecided.setdefault(invoked.transactional_id, {})[invoked.index] = invoked
         _take_reports(producer)
         return steps.DONE
 
     def _delivered(self, invoked: Operation, error: KafkaError | None, message: Message) -> None:
+        self._undecided.get(invoked.transactional_id, {}).pop(invoked.index, None)
         if error is None:
             offset = message.offset()
             self._sending.acknowledged(invoked, -1 if offset is None else offset)
@@ -137,11 +141,16 @@ class TransactionalProducers:
             self._close(transactional_id)
 
     def _close(self, transactional_id: str) -> None:
-        """Drop a producer; what is in its queues is not sent any more."""
+        """Drop a producer; what is in its queues is not sent any more.
+
+        confluent-kafka loses the delivery report during which a fatal error is raised. Its record may be in the log.
+        """
         producer = self._producers.pop(transactional_id, None)
         if producer is not None:
             producer.purge()
             _take_reports(producer)
+        for invoked in self._undecided.pop(transactional_id, {}).values():
+            self._sending.without_report(invoked)
 
 
 def _take_reports(producer: Producer) -> None:
