@@ -1,5 +1,7 @@
 """What do transactional producers report when librdkafka raises within a call?"""
 
+import threading
+
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
@@ -8,6 +10,7 @@ from harness.client_rules.transacting import Transacting
 from harness.contracts.workloads import ClientPlan
 from harness.store.history import Operation, OpType
 from harness.store.recording import Recorder
+from kafka_chaos.workloads.clients import transactor
 from kafka_chaos.workloads.clients.transactor import TransactionalProducers
 from kafka_chaos.workloads.transact import Parameters, Transact
 
@@ -21,6 +24,7 @@ class FakeProducer:
     def __init__(self, raises: Exception) -> None:
         self.raises: Exception | None = raises
         self.reports = 0
+        self.returns = threading.Event()
 
     def init_transactions(self, timeout: float) -> None:
         """Nothing fences it yet."""
@@ -37,6 +41,10 @@ class FakeProducer:
 
     def purge(self) -> None:
         """Drop what waits."""
+
+    def send_offsets_to_transaction(self, offsets: object, group: object, timeout: float) -> None:
+        """Never return in time."""
+        self.returns.wait()
 
     def produce(self, topic: str, **record: object) -> None:
         """Take a record and never report it."""
@@ -58,6 +66,16 @@ def producers(producer: FakeProducer, written: list[Operation] | None = None) ->
 )
 def test_a_fatal_error_ends_the_producer_and_not_the_process(error: Exception) -> None:
     assert producers(FakeProducer(error)).act(steps.AwaitSends("id")).failure is steps.Failure.FATAL
+
+
+def test_a_call_that_does_not_return_ends_the_producer(monkeypatch: pytest.MonkeyPatch) -> None:
+    producer = FakeProducer(FENCED)
+    made = producers(producer)
+    monkeypatch.setattr(made, "_patience_s", 0.0)
+    monkeypatch.setattr(transactor, "MARGIN_S", 0.01)
+    answer = made.act(steps.SendOffsets("id", {("orders", 0): 1}))
+    producer.returns.set()
+    assert (answer.failure, answer.error) == (steps.Failure.FATAL, "librdkafka has not returned within 0.01 s")
 
 
 def test_reports_are_taken_after_a_fatal_error() -> None:

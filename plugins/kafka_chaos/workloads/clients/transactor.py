@@ -21,6 +21,8 @@ from kafka_chaos.workloads.clients.errors import described
 
 log = logging.getLogger(__name__)
 
+MARGIN_S = 5.0
+"""A call that lasts for so much longer than its time-out is given up."""
 _ERRORS_AT_ONCE = 100
 """Polls of one look at most; each that raises has taken one error."""
 
@@ -70,6 +72,34 @@ class TransactionalProducers:
             return _failed(error.args[0])
         except SystemError as error:
             return _fatal(error)
+        except TimeoutError as error:
+            log.info("transactor.unanswered error=%s", error)
+            return steps.StepResult(error=str(error), failure=steps.Failure.FATAL)
+
+    def _within(self, call: Callable[..., None], *arguments: Any) -> None:
+        """Call with the time-out as last argument.
+
+        librdkafka 2.16 does not return from `send_offsets_to_transaction` when the coordinator of the group was killed
+        a moment before, whatever the time-out. The call then stays with its thread.
+
+        Raises:
+            TimeoutError: it has not returned by then.
+        """
+        raised: list[BaseException] = []
+
+        def run() -> None:
+            try:
+                call(*arguments, self._patience_s)
+            except (KafkaException, SystemError) as error:
+                raised.append(error)
+
+        thread = threading.Thread(target=run, daemon=True)
+        thread.start()
+        thread.join(self._patience_s + MARGIN_S)
+        if thread.is_alive():
+            raise TimeoutError(f"librdkafka has not returned within {self._patience_s + MARGIN_S:g} s")
+        if raised:
+            raise raised[0]
 
     def _act(self, step: steps.TransactionStep, group: Any) -> steps.StepResult:
         match step:
@@ -77,7 +107,7 @@ class TransactionalProducers:
                 self._close(transactional_id)
                 producer = self._connect(configuration(self._plan, transactional_id))
                 self._producers[transactional_id] = producer
-                producer.init_transactions(self._patience_s)
+                self._within(producer.init_transactions)
             case steps.BeginTransaction(transactional_id):
                 self._lost.discard(transactional_id)
                 self._producers[transactional_id].begin_transaction()
@@ -89,10 +119,10 @@ class TransactionalProducers:
                     return steps.StepResult(error="a record was not acknowledged", failure=steps.Failure.ABORTABLE)
             case steps.SendOffsets(transactional_id, positions):
                 offsets = [Position(*partition, offset) for partition, offset in positions.items()]
-                self._producers[transactional_id].send_offsets_to_transaction(offsets, group, self._patience_s)
+                self._within(self._producers[transactional_id].send_offsets_to_transaction, offsets, group)
             case steps.EndTransaction(transactional_id, commit):
                 producer = self._producers[transactional_id]
-                (producer.commit_transaction if commit else producer.abort_transaction)(self._patience_s)
+                self._within(producer.commit_transaction if commit else producer.abort_transaction)
             case steps.CloseProducer(transactional_id):
                 self._close(transactional_id)
         return steps.DONE
