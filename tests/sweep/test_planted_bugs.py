@@ -131,6 +131,7 @@ SWEEPS = {
     "zombie-producer": Sweep(finding="fenced-producers"),
     "markers-cleaned-early": Sweep(finding="ends-own-transaction"),
     "cleans-open-transactions": Sweep(finding="lost-committed-write"),
+    "no-partition-verification": Sweep(scenario="kip-890", finding="transactional-data"),
 }
 TODAY = {bug: SWEEPS[bug] for bug in sampled(list(SWEEPS), 2)}
 FINDERS = {sweep.finding for sweep in SWEEPS.values()}
@@ -143,7 +144,6 @@ WITHOUT_SWEEP = {
     "high-watermarks-forgotten": "takes two starts with a controller away between them, and costs availability only",
     "high-watermark-ignores-joining": "takes a load that a follower cannot keep up with",
     "other-outcome-accepted": "takes a client that asks for the other outcome; 6 schedules of transactions-light held",
-    "no-partition-verification": "takes a Produce held past an abort in the same epoch; 3 schedules of delays held",
     "late-verification": "takes a verification that a marker overtakes; 3 schedules of delayed requests held",
     "markers-of-old-coordinators": "takes a marker held past one of the next coordinator; 6 schedules held",
     "require-stable-ignored": "takes a rebalance before the markers; 6 schedules of exactly-once-light held",
