@@ -111,7 +111,7 @@ def _superseded_if_compacted(facts: Facts) -> DataFrame:
         .join(facts["leadership_claims"].select("run_id"), on="run_id", how="left_anti")
         .withColumn("until_offset", F.lit(2**63 - 1))
     )
-    return superseded(cleaned, sends, facts["replica_records"])
+    return superseded(cleaned, sends, facts["polls"], facts["replica_records"])
 
 
 def _with_acks(rows: DataFrame, unstated: DataFrame) -> DataFrame:

@@ -245,13 +245,15 @@ def takes_role(state: Replica | None, event: Event) -> Replica | Illegal:
 
 
 def _in_role(state: Replica, event: Event, *, leads: bool) -> Replica:
+    """Return the state in a role; a follower may drop epochs without records at the end of its log, untold."""
+    kept = leads or state.newest_epoch is None or state.newest_epoch == state.batch_epoch
     return Replica(
         role=LEADER if leads else FOLLOWER,
         leader_epoch=event["leader_epoch"],
         log_start=None if event["log_start_offset"] == NO_OFFSET else event["log_start_offset"],
         log_end=event["log_end_offset"],
         high_watermark=event["high_watermark"],
-        newest_epoch=state.newest_epoch,
+        newest_epoch=state.newest_epoch if kept else UNTOLD,
         batch_epoch=state.batch_epoch,
         epoch_start=event["log_end_offset"] if leads else None,
         role_ns=event["mono"],

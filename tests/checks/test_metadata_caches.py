@@ -110,6 +110,17 @@ CASES = {
         cached(2, topic="gone"),
         topic("gone", present=False),
     ),
+    "its deletion had begun when the broker came": noted(
+        registered(1),
+        registered(2, czxid=50),
+        STATE,
+        topic(present=True),
+        cached(),
+        cached(2),
+        cached(2, topic="gone"),
+        state(0, leader=-1, epoch=1, isr=[1], topic="gone", zxid=49),
+        topic("gone", present=False),
+    ),
     "a deleted topic's last state is no concern": known(
         cached(), cached(2), topic("gone", present=False), state(0, leader=1, epoch=0, isr=[1], topic="gone", time_ns=1)
     ),

@@ -194,6 +194,7 @@ MADE_OF = {
     protocol.SUPERSEDED.name: (
         protocol.COMPACTIONS.name,
         schemas.SENDS.name,
+        schemas.POLLS.name,
         schemas.REPLICA_RECORDS.name,
     ),
     protocol.BELIEFS.name: (protocol.CONTROLLER_PASSES.name,),

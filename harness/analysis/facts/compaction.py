@@ -19,16 +19,22 @@ def compactions(state_changes: StateChanges) -> DataFrame:
     return conform(state_changes.of("compaction"), COMPACTIONS)
 
 
-def superseded(compactions: DataFrame, sends: DataFrame, replica_records: DataFrame) -> DataFrame:
+def superseded(compactions: DataFrame, sends: DataFrame, polls: DataFrame, replica_records: DataFrame) -> DataFrame:
     """One row an offset whose record may be gone, as a later one with its key is known, or as it is a tombstone.
 
-    A record of a transaction that may have been aborted may be gone too, and replaces none if it was certainly aborted.
+    A send that was written twice has a second offset, at which it was read. A record of a transaction that may have
+    been aborted may be gone too, and replaces none if it was certainly aborted.
     Any replica counts: a follower of a leader that has cleaned its log lacks the same records.
     """
     cleaned = compactions.groupBy(*PARTITION_KEY).agg(F.max("until_offset").alias("compacted_to"))
     tombstone = _is_null(F.col("value")).alias("tombstone")
+    sent = sends.select("run_id", "topic", "value", "key", "transaction_outcome")
+    read = polls.join(F.broadcast(cleaned), on=list(PARTITION_KEY), how="left_semi").join(
+        sent, on=["run_id", "topic", "value"], how="inner"
+    )
     known = (
         acknowledged(sends)
+        .unionByName(read, allowMissingColumns=True)
         .select(*_RECORD, tombstone, "transaction_outcome")
         .unionByName(replica_records.select(*_RECORD, tombstone), allowMissingColumns=True)
         .join(F.broadcast(cleaned), on=list(PARTITION_KEY), how="inner")

@@ -63,6 +63,10 @@ _READ_AT_START_BYTES = 1 << 20
 """Bytes of a last segment that a start reads through instead of trusting an index."""
 
 
+class LogClosed(Exception):
+    """A log was closed, or deleted, while a read of it waited."""
+
+
 class OffsetOutOfRange(Exception):
     """An offset is before the log's start or after its end."""
 
@@ -265,8 +269,14 @@ class Log:
         self._save_epochs()
 
     async def read_off_loop(self, offset: int, *, max_bytes: int, up_to: int, at_least_one: bool) -> bytes:
-        """Return the same as `read`, without blocking the loop."""
+        """Return the same as `read`, without blocking the loop.
+
+        Raises:
+            LogClosed: its files may have other names now, or be gone, which is no failure of the disk.
+        """
         await self.storage.ready()
+        if self.segments[-1].closed:
+            raise LogClosed(f"{self.folder} was closed")
         return self.read(offset, max_bytes=max_bytes, up_to=up_to, at_least_one=at_least_one)
 
     def read(self, offset: int, *, max_bytes: int, up_to: int, at_least_one: bool) -> bytes:

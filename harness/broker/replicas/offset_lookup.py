@@ -51,7 +51,7 @@ def find_offset(
     answer may have been higher (KIP-207).
 
     Raises:
-        PartitionError: the answer would go back.
+        PartitionError: the answer would go back, or the disk does not give the record.
     """
     log = partition.log
     if timestamp == LATEST_TIERED:  # nothing is tiered
@@ -67,7 +67,10 @@ def find_offset(
         if may_go_back:
             raise PartitionError(ErrorCode.OFFSET_NOT_AVAILABLE)
         return TimestampAndOffset(NO_TIMESTAMP, end, partition.leader_epoch)
-    record = log.youngest_record() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
+    try:
+        record = log.youngest_record() if timestamp == MAX_TIMESTAMP else log.offset_for_timestamp(timestamp)
+    except OSError as error:  # the directory has recorded it
+        raise PartitionError(ErrorCode.KAFKA_STORAGE_ERROR) from error
     if record is not None and record[0] < end:
         return TimestampAndOffset(record[1], record[0], log.epochs.epoch_at(record[0]))
     if may_go_back:

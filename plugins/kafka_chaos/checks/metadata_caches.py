@@ -4,8 +4,11 @@ Clients and followers go where a broker's metadata cache sends them. Only the co
 controller omits stays wrong for good (KIP-380, Kafka's `MetadataCache`). Each registered broker's cache at the end of
 the load is compared with the content of ZooKeeper that is older than a while: a leader that has just moved is left out,
 live brokers count only if no broker has come or gone since, and they and deleted topics only if the last heal was that
-long ago. A broker that was not registered when
-a topic was deleted is not notified, in Kafka 2.5 neither: if its process lived on, its remembering the topic is a note.
+long ago.
+
+A broker that was not registered when the deletion of a topic began is not notified, in Kafka 2.5 neither: if its
+process lived on, its remembering the topic is a note. The last write of a state of the topic counts as part of the
+deletion.
 """
 
 from typing import ClassVar
@@ -68,7 +71,7 @@ class MetadataCaches(Check):
             self._brokers(quiet, registered, changed)
             .unionByName(self._partitions(caches, states))
             .unionByName(self._isrs(caches, states))
-            .unionByName(self._deleted(quiet, facts["topics"]))
+            .unionByName(self._deleted(quiet, facts["topics"], facts["partition_states"]))
         )
 
     def _brokers(self, caches: DataFrame, registered: DataFrame, changed: DataFrame) -> DataFrame:
@@ -140,13 +143,20 @@ class MetadataCaches(Check):
             ),
         )
 
-    def _deleted(self, caches: DataFrame, topics: DataFrame) -> DataFrame:
-        deleted = topics.where(~F.col("present")).select("run_id", "topic", "zxid")
+    def _deleted(self, caches: DataFrame, topics: DataFrame, partition_states: DataFrame) -> DataFrame:
+        last = partition_states.groupBy("run_id", "topic").agg(F.max("zxid").alias("last_zxid"))
+        deleted = (
+            topics.where(~F.col("present"))
+            .join(last, on=["run_id", "topic"], how="left")
+            .select("run_id", "topic", "zxid", F.least("zxid", "last_zxid").alias("began_zxid"))
+        )
         rows = caches.join(deleted, on=["run_id", "topic"], how="inner")
         return finding(
             rows,
             self.name,
-            severity=F.when(F.col("czxid") > F.col("zxid"), Severity.NOTE.value).otherwise(Severity.VIOLATION.value),
+            severity=F.when(F.col("czxid") > F.col("began_zxid"), Severity.NOTE.value).otherwise(
+                Severity.VIOLATION.value
+            ),
             message=(
                 "No broker knows a topic that was deleted: broker {broker} has leader {leader} of {topic}-{partition}."
             ),

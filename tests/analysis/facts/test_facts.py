@@ -892,6 +892,9 @@ def a_compacted_topic(out: RunWriter) -> None:
     send(out, 10, OpType.OK, offset=0, key="d", partition=1)
     for offset, key, value in ((3, "c", "v3"), (6, "b", ""), (7, "d", "unacknowledged"), (8, "d", "v8")):
         hold(out, offset, key, value)
+    out.operation("c0", OpKind.POLL, OpType.INVOKE, 0)
+    twice = Record(topic="orders", partition=0, offset=4, value="v1", leader_epoch=0)
+    out.operation("c0", OpKind.POLL, OpType.OK, 0, records=(twice,))
 
 
 def hold(out: RunWriter, offset: int, key: str, value: str) -> None:
@@ -924,6 +927,7 @@ def test_what_later_records_replace_below_the_end_of_cleaners_may_be_gone(rows: 
         (0, 2, 8),
         (1, 6, 8),
         (3, 7, 8),
+        (4, 6, 8),
         (6, 6, 8),
     ]
 

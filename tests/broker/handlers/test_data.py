@@ -1,6 +1,7 @@
 """Produce, Fetch, ListOffsets and OffsetForLeaderEpoch as a client or follower sees them."""
 
 import asyncio
+import errno
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -442,6 +443,12 @@ async def test_list_offsets(
     cluster.network.isolate(1)
     await cluster.produce(1, "c", acks=1)
     assert await list_offset(cluster, 1, timestamp, **options) == [expected]
+
+
+async def test_a_timestamp_on_a_disk_that_cannot_be_read_is_a_storage_error(cluster: ReplicaCluster) -> None:
+    await cluster.replicate(1, "a")
+    cluster[1].storage.failing = errno.EIO
+    assert await list_offset(cluster, 1, 1000) == [(56, -1, -1, -1)]
 
 
 @pytest.mark.parametrize(("version", "error"), [(5, 78), (4, 5)])

@@ -5,7 +5,7 @@ import pytest
 
 from harness.broker.log.batch import HEADER_BYTES, build_batch, crc_matches, iter_batches, seal
 from harness.broker.log.checkpoint import read_epochs
-from harness.broker.log.log import InvalidRecords, Log, LogSettings, OffsetOutOfRange, OffsetsOutOfOrder
+from harness.broker.log.log import InvalidRecords, Log, LogClosed, LogSettings, OffsetOutOfRange, OffsetsOutOfOrder
 from harness.broker.log.records import Record
 from harness.broker.wire.error_codes import ErrorCode
 from harness.simulation.disk import MemoryStorage
@@ -332,6 +332,13 @@ def test_a_disk_that_fills_between_two_segments_leaves_a_followers_log_as_it_was
     storage.space_left = None
     follower.append_as_follower(more)
     assert everything(follower) == sent + more
+
+
+async def test_a_read_that_waited_while_its_log_was_closed_touches_no_file() -> None:
+    log = filled()
+    log.close()
+    with pytest.raises(LogClosed):
+        await log.read_off_loop(0, max_bytes=100, up_to=10, at_least_one=True)
 
 
 async def test_flushing_what_has_been_rolled_leaves_the_last_segment_to_the_kernel(storage: MemoryStorage) -> None:
