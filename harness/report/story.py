@@ -26,6 +26,8 @@ from harness.report.moments import (
 from harness.report.transaction_story import of_transaction
 from harness.values import ACKS_ALL
 
+LOSSES = ("lost-write", "lost-committed-write", "unseen", "I10")
+"""Checks whose violations are lost records."""
 SHOWN_MOMENTS = 40
 """Of one story: those that matter, and those around them."""
 
@@ -94,7 +96,7 @@ class Story:
 
 
 def stories_of(evidence: RunEvidence) -> list[Story]:
-    """Return one story a cause: violations of several checks at one place, such as an offset, have the same.
+    """Return one story a cause, losses first: violations of several checks at one place, such as an offset, have one.
 
     Of each check, the violation at the place that most checks name is told.
     """
@@ -110,7 +112,10 @@ def stories_of(evidence: RunEvidence) -> list[Story]:
     by_place: dict[Place, list[Row]] = defaultdict(list)
     for row in told.values():
         by_place[_place_of(row)].append(row)
-    causes = sorted(by_place.values(), key=lambda rows: (-len(rows), rows[0]["offset"] is None))
+    causes = sorted(
+        by_place.values(),
+        key=lambda rows: (not any(row["check"] in LOSSES for row in rows), -len(rows), rows[0]["offset"] is None),
+    )
     return [story_of(evidence, rows[0], [row["check"] for row in rows]) for rows in causes]
 
 

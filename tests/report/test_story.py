@@ -210,7 +210,7 @@ def test_a_broker_that_answers_too_early_is_told_in_words(folder: RunFolder) -> 
     )
 
 
-def test_violations_of_several_checks_at_one_offset_have_one_story(
+def test_violations_of_several_checks_at_one_offset_have_one_story_and_losses_come_first(
     folder: RunFolder, add_findings: Callable[..., None]
 ) -> None:
     here = FINDING | {"severity": "violation"}
@@ -219,12 +219,12 @@ def test_violations_of_several_checks_at_one_offset_have_one_story(
         here | {"check": "I10"},
         there | {"check": "lost-write"},
         here | {"check": "lost-write"},
-        here | {"check": "I1", "partition": 5},
+        *(here | {"check": check, "partition": 5} for check in ("I1", "I6", "I11")),
     )
     stories = stories_of(RunEvidence(folder))
     assert [(story.place, story.checks) for story in stories] == [
         (f"{FINDING['topic']}-{FINDING['partition']}, offset 7", ["I10", "lost-write"]),
-        (f"{FINDING['topic']}-5, offset 7", ["I1"]),
+        (f"{FINDING['topic']}-5, offset 7", ["I1", "I11", "I6"]),
     ]
 
 
