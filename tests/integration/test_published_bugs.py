@@ -26,6 +26,7 @@ SEEN_BY = {
     "kafka-6082": {"I2"},
     "kafka-13141": {"I10"},
     "kafka-14190": {"I20", "I31", "I32"},
+    "kafka-7164": {"I9", "I20"},
 }
 """Checks of which at least one must find the bug, by scenario."""
 
