@@ -188,6 +188,8 @@ def test_a_plan_without_steps_says_nothing_of_them() -> None:
 def test_published_bugs_are_looked_for_on_every_system(name: str) -> None:
     scenario = load_scenario(name)
     assert scenario.steps
-    for changed in ({"driver": "simulated"}, {"system": "kafka:0.10.2.2"}):
+    logged = {parse_condition(step.when).logged for step in scenario.steps if step.when} - {""}
+    systems = ["python", *([] if logged else ["kafka:0.10.2.2"])]  # what no release logs, no step waits for there
+    for changed in ({"driver": "simulated"}, *({"system": system} for system in systems)):
         text = json.dumps({**scenario.model_dump(mode="json"), **changed})
         assert read_scenario(text, name).steps == scenario.steps
