@@ -1,6 +1,6 @@
 """How much of the broker do sweeps reach, and which mistakes in it do they find? Mutants of it are put to the battery.
 
-    python -m tools.broker_mutants --sample 300 --seed N [--first 0] [--schedules 20] [--only TEXT] [--out FILE]
+    python -m tools.broker_mutants --sample 300 --seed N [--first 0] [--schedules 20] [--enough N] [--only TEXT] [--out FILE]
 
 Each mutant is one mistake in a protocol room of `harness/broker`. The standing battery (`battery`) is simulated with
 it; histories that differ from those of the intact broker are judged by all checks. A mutant is *unreached* where no
@@ -61,6 +61,7 @@ def main() -> int:
         mutants=len(mutants),
         equivalent=len(apart),
         about=options.about,
+        enough=options.enough,
     )
     try:
         rows = measured(mutants, chosen, about, options.out, options.processes, console)
@@ -111,7 +112,14 @@ def measured(
             console.print(f"{len(rows)} of {len(trials)}  {row.outcome:9}  {row.key}", markup=False)
 
         gc.freeze()  # a fork that collects would copy what it looks at
-        sweep = MutantSweep(candidates=candidates, intact=intact, scratch=scratch, at_once=processes, progress=through)
+        sweep = MutantSweep(
+            candidates=candidates,
+            intact=intact,
+            scratch=scratch,
+            at_once=processes,
+            progress=through,
+            enough=about.enough,
+        )
         sweep.run(trials, judge)
     return rows
 
@@ -143,13 +151,15 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, required=True, help="draws the sample")
     parser.add_argument("--schedules", type=int, default=20, help="of the battery, at most")
     parser.add_argument("--battery-seed", type=int, default=1, help="of the schedules")
+    parser.add_argument("--enough", type=int, metavar="N", help="schedules of a mutant that differ; then no more of it")
     parser.add_argument("--only", default="", metavar="TEXT", help="mutants whose key contains this")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1, help="simulating at once")
     parser.add_argument("--about", default="", help="what distinguishes this measurement, in a sentence")
     parser.add_argument("--out", type=Path, default=CACHE / "last.jsonl", help="file of results")
     options = parser.parse_args()
-    for name in ("sample", "schedules", "processes"):
-        if getattr(options, name) < 1:
+    for name in ("sample", "schedules", "processes", "enough"):
+        number = getattr(options, name)
+        if number is not None and number < 1:
             parser.error(f"--{name} is at least 1")
     options.out.parent.mkdir(parents=True, exist_ok=True)
     return options

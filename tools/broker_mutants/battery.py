@@ -4,10 +4,10 @@ import importlib
 import json
 import pkgutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import harness.broker
@@ -104,28 +104,42 @@ class Intact:
 
 def traced(candidate: Candidate) -> tuple[SimulatedHistory, Executed]:
     """Return a schedule's history and the lines of the broker that it executes."""
-    executed: set[tuple[str, int]] = set()
-    modules: dict[str, str] = {}
-
-    def entered(frame: FrameType, event: str, _: Any) -> Any:
-        filename = frame.f_code.co_filename
-        module = modules.get(filename)
-        if module is None:
-            path = Path(filename)
-            module = modules[filename] = within(path) if path.is_relative_to(BROKER) else ""
-        if not module:
-            return None
-
-        def line(frame: FrameType, event: str, _: Any) -> Any:
-            executed.add((module, frame.f_lineno))
-            return line
-
-        executed.add((module, frame.f_lineno))
-        return line
-
-    sys.settrace(entered)
+    tracer = _Tracer()
+    sys.settrace(tracer.entered)
     try:
         history = simulate_plan(candidate.scenario, candidate.plan)
     finally:
         sys.settrace(None)
-    return history, frozenset(executed)
+    return history, frozenset(tracer.executed)
+
+
+class _Tracer:
+    """Notes the lines of the broker that are executed. Code of which every line is noted is traced no more."""
+
+    def __init__(self) -> None:
+        self.executed: set[tuple[str, int]] = set()
+        self._tracers: dict[CodeType, Callable[[FrameType, str, Any], Any] | None] = {}
+
+    def entered(self, frame: FrameType, event: str, _: Any) -> Any:
+        """Return what notes the lines of a frame; None for one of another module, or without a line left."""
+        code = frame.f_code
+        if code not in self._tracers:
+            path = Path(code.co_filename)
+            self._tracers[code] = self._tracer(code, within(path)) if path.is_relative_to(BROKER) else None
+        tracer = self._tracers[code]
+        return None if tracer is None else tracer(frame, event, None)
+
+    def _tracer(self, code: CodeType, module: str) -> Callable[[FrameType, str, Any], Any]:
+        left = {number for *_, number in code.co_lines() if number is not None}
+
+        def line(frame: FrameType, event: str, _: Any) -> Any:
+            number = frame.f_lineno
+            if number in left:
+                left.remove(number)
+                self.executed.add((module, number))
+                if not left:
+                    self._tracers[code] = frame.f_trace = None
+                    return None
+            return line
+
+        return line

@@ -30,6 +30,8 @@ class About:
     """Set apart before the sample was drawn."""
     about: str = ""
     """What distinguishes this measurement, in a sentence."""
+    enough: int | None = None
+    """A mutant with so many schedules that differ was not put to more, and only these are judged; None for no limit."""
     executed: Mapping[str, Sequence[int]] = field(default_factory=dict)
     """By room, how many of all mutants the battery executes, and how many there are."""
     never: Sequence[str] = ()

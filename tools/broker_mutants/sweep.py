@@ -46,6 +46,8 @@ class MutantSweep:
     at_once: int
     progress: Callable[[Trial], None]
     """Is told of each mutant that is through."""
+    enough: int | None = None
+    """A mutant with so many schedules that differ is not put to more; None for no limit."""
 
     def run(self, trials: Sequence[Trial], judge: Judging) -> None:
         """Put every mutant to the battery until it is found; the judge works while the next ones are simulated."""
@@ -69,6 +71,9 @@ class MutantSweep:
         whole = len(self.candidates)
         return [*(each for each in ROUNDS if each < whole), whole]
 
+    def _has_enough(self, trial: Trial) -> bool:
+        return trial.errors >= MOST_ERRORS or (self.enough is not None and len(trial.differing) >= self.enough)
+
     def _simulate(self, batch: Sequence[tuple[Trial, int]], folder: Path) -> None:
         """Simulate the schedules of this round for each mutant of a batch."""
         folder.mkdir(exist_ok=True)
@@ -82,11 +87,11 @@ class MutantSweep:
     def _works(
         self, batch: Sequence[tuple[Trial, int]], folder: Path, begun: list[tuple[Trial, int]]
     ) -> Iterator[Callable[[], Simulated]]:
-        """Yield the schedules of this round, and note each when it is begun; a mutant with errors gets no more."""
+        """Yield the schedules of this round, and note each when it is begun."""
         for slot, (trial, part) in enumerate(batch):
             first, last = (0, *self._rounds)[part : part + 2]
             for place in (place for place in trial.executed if first <= place < last):
-                if trial.errors < MOST_ERRORS:
+                if not self._has_enough(trial):
                     begun.append((trial, place))
                     number = slot * len(self.candidates) + place
                     yield partial(simulated, trial, self.candidates[place], self.intact[place], number, folder)
@@ -100,7 +105,7 @@ class MutantSweep:
                 if answer is not None:
                     trial.verdicts[place] = answer
             is_last = part + 1 == len(self._rounds)
-            if trial.violated is not None or is_last or trial.errors >= MOST_ERRORS:
+            if trial.violated is not None or is_last or self._has_enough(trial):
                 self.progress(trial)
             else:
                 yield trial, part + 1

@@ -106,7 +106,8 @@ def _bar(measurement: Measurement) -> dict[str, object]:
 
 def _named(measurement: Measurement) -> str:
     about = measurement.about
-    sample = f"{about.day}, {about.commit}, seed {about.seed}, {about.schedules} schedules"
+    enough = "" if about.enough is None else f", until {about.enough} differ"
+    sample = f"{about.day}, {about.commit}, seed {about.seed}, {about.schedules} schedules{enough}"
     return f"{sample}: {about.about}" if about.about else sample
 
 

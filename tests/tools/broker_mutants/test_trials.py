@@ -107,11 +107,18 @@ class Answering:
         return dict.fromkeys(self.folders[-1], self.answer)
 
 
-def put_to(trials: list[Trial], judge: Answering, intact: Intact, folder: Path) -> list[Trial]:
+def put_to(
+    trials: list[Trial], judge: Answering, intact: Intact, folder: Path, *, enough: int | None = None, at_once: int = 2
+) -> list[Trial]:
     """Return the trials in the order in which they are through a battery of seven times the same schedule."""
     through: list[Trial] = []
     mutant_sweep = sweep.MutantSweep(
-        candidates=[CANDIDATE] * 7, intact=[intact] * 7, scratch=folder, at_once=2, progress=through.append
+        candidates=[CANDIDATE] * 7,
+        intact=[intact] * 7,
+        scratch=folder,
+        at_once=at_once,
+        progress=through.append,
+        enough=enough,
     )
     mutant_sweep.run(trials, judge)
     assert list(folder.iterdir()) == []
@@ -143,6 +150,13 @@ def test_a_mutant_that_is_not_found_is_put_to_the_whole_battery(intact: Intact, 
     changing = trial(mutant(REPLICATION, MILD), [5, 6])
     assert put_to([changing], Answering(HELD), intact, tmp_path) == [changing]
     assert (changing.outcome(), changing.differing) == (Outcome.UNSEEN, [5, 6])
+
+
+def test_a_mutant_with_enough_schedules_that_differ_is_not_put_to_more(intact: Intact, tmp_path: Path) -> None:
+    changing, judge = trial(mutant(REPLICATION, MILD), [0, 1, 2, 6]), Answering(HELD)
+    put_to([changing], judge, intact, tmp_path, enough=2, at_once=1)
+    assert (changing.outcome(), sorted(changing.simulated)) == (Outcome.UNSEEN, [0, 1])
+    assert [each for each in judge.folders if each] == [[0, 1]]
 
 
 def test_a_changed_function_is_the_changed_source_wherever_it_is_referred_to(intact: Intact) -> None:
