@@ -4,6 +4,7 @@ Names of fields are Kafka's in snake_case. Bytes may be written as text. Records
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from harness.broker.handlers.apis import APIS
@@ -14,6 +15,8 @@ from harness.kafka.records import message_of
 
 BEGAN_MS = 1_600_000_000_000
 """Timestamps of records count from here, whatever the time is."""
+_MOST_LENGTH_BYTES = 8
+"""By which the lengths of a value and of its record grow at most."""
 REQUESTS = {api.request.__name__.removesuffix("Request"): api.request for api in APIS.values()}
 """The class of each request, by Kafka's name of its API."""
 
@@ -104,12 +107,15 @@ def records_of(batch: Mapping[str, Any]) -> bytes:
     Args:
         batch: `records` are lists of key, value and milliseconds since `BEGAN_MS`; `codec`, `attributes`, `producer`,
             `epoch` and `sequence` are those of the batch; `header` replaces fields of its header; `cut` is how many
-            bytes are missing at the end, `flip` a byte whose bits are inverted; `magic` 1 is a message of format v1.
+            bytes are missing at the end, `flip` a byte whose bits are inverted; `magic` 1 is a message of format v1;
+            `size` is how many bytes it has before it is compressed: its last value is as long as that takes.
     """
     records = [
         Record(key=_bytes(key), value=_bytes(value), timestamp_ms=BEGAN_MS + at_ms)
         for key, value, at_ms in batch.get("records") or [[None, "a", 0]]
     ]
+    if "size" in batch:
+        records = _of_size(records, batch["size"])
     if batch.get("magic") == 1:
         return message_of(records[0].key or b"", records[0].value or b"", records[0].timestamp_ms)
     numbering = Numbering(batch.get("producer", -1), batch.get("epoch", -1), batch.get("sequence", -1))
@@ -124,6 +130,15 @@ def records_of(batch: Mapping[str, Any]) -> bytes:
         at = batch["flip"] % len(data)
         data = data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :]
     return data[: len(data) - batch.get("cut", 0)]
+
+
+def _of_size(records: Sequence[Record], size: int) -> list[Record]:
+    """Return the records with a last value as long as their batch needs to have a size, or to be the next larger."""
+    *others, last = records
+    length = max(0, size - len(build_batch([*others, replace(last, value=b"")])) - _MOST_LENGTH_BYTES)
+    while len(build_batch(padded := [*others, replace(last, value=b"x" * length)])) < size:
+        length += 1
+    return padded
 
 
 def _bytes(text: str | int | None) -> bytes | None:

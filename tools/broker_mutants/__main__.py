@@ -1,6 +1,6 @@
 """How much of the broker do sweeps reach, and which mistakes in it do they find? Mutants of it are put to the battery.
 
-    python -m tools.broker_mutants --sample 300 --seed N [--first 0] [--schedules 20] [--enough N] [--only TEXT] [--out FILE]
+    python -m tools.broker_mutants --sample 300 --seed N [--first 0] [--schedules 20] [--enough N] [--out FILE]
 
 Each mutant is one mistake in a protocol room of `harness/broker`. The standing battery (`battery`) is simulated with
 it; histories that differ from those of the intact broker are judged by all checks. A mutant is *unreached* where no

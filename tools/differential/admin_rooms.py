@@ -51,6 +51,23 @@ BAD_CONFIGS = (
 )
 NAMES = ("", ".", "..", "a/b", "x" * 250, "$t:0", "__consumer_offsets", "a b", "ü", "$t:0")
 TOPIC, BROKER = 2, 4
+BROKER_CONFIGS = (
+    ("message.max.bytes", "1000"),
+    ("message.max.bytes", "-1"),
+    ("log.retention.ms", "x"),
+    ("log.cleaner.min.cleanable.ratio", "0.3"),
+    ("log.cleaner.min.cleanable.ratio", "2"),
+    ("log.cleanup.policy", "compact"),
+    ("compression.type", "zip"),
+    ("unclean.leader.election.enable", "true"),
+    ("broker.id", "7"),
+    ("log.dir", "/nowhere"),
+    ("num.partitions", "3"),
+    ("auto.create.topics.enable", "true"),
+    ("offsets.retention.minutes", "1"),
+    ("nonsense", "1"),
+)
+"""For checks alone: what is in force of the only broker is in force for all scripts."""
 
 
 def config(draw: Draw) -> dict[str, Any]:
@@ -121,6 +138,17 @@ def describe_log_dirs(draw: Draw) -> Step:
     return draw.step("DescribeLogDirs", topics=topics)
 
 
+def describe_cluster(draw: Draw) -> Step:
+    """Describe the cluster."""
+    return draw.step("DescribeCluster", include_cluster_authorized_operations=draw.one(False, True))
+
+
+def alter_log_dirs(draw: Draw) -> Step:
+    """Move replicas to a directory that the broker does not have."""
+    topics = [{"name": draw.usually(draw.topic(), "x" * 245, share=0.85), "partitions": draw.partitions()}]
+    return draw.step("AlterReplicaLogDirs", dirs=[{"path": "/nowhere", "topics": topics}])
+
+
 def elect(draw: Draw) -> Step:
     """Ask for elections that no partition needs."""
     topics = [{"topic": draw.topic(), "partitions": draw.partitions()}]
@@ -155,7 +183,7 @@ def describe_configs(draw: Draw) -> Step:
     names = [each["name"] for each in configs(draw)]
     resource = _resource(draw) | {"configuration_keys": draw.usually(None, names, share=0.5)}
     if draw.bad(0.15):
-        keys = draw.some(["log.retention.ms", "message.max.bytes", "log.roll.hours", "nonsense"])
+        keys = draw.some(["log.retention.ms", "message.max.bytes", "log.roll.hours", "compression.type", "nonsense"])
         resource = {
             "resource_type": BROKER,
             "resource_name": draw.usually("0", "", "5", "x"),
@@ -171,6 +199,10 @@ def describe_configs(draw: Draw) -> Step:
 
 def alter_configs(draw: Draw) -> Step:
     """Replace the configuration of topics."""
+    if draw.bad(0.1):
+        names = [{"name": name, "value": value} for name, value in dict(draw.some(BROKER_CONFIGS, 2)).items()]
+        resource = {"resource_type": BROKER, "resource_name": draw.one("0", "", "5", "x"), "configs": names}
+        return draw.step("AlterConfigs", resources=[resource], validate_only=True)
     resource = _resource(draw) | {"configs": configs(draw)}
     return draw.step("AlterConfigs", resources=[resource], validate_only=draw.bad(0.2))
 
@@ -185,8 +217,10 @@ def incremental_alter(draw: Draw) -> Step:
         changes.append(each | {"config_operation": operation, "value": None if operation == 1 else each["value"]})
     resource = _resource(draw) | {"configs": changes}
     if draw.bad(0.1):
-        name, value = draw.one(("message.max.bytes", "1000"), ("log.retention.ms", "x"))
-        change = {"name": name, "value": value, "config_operation": 0}
-        resource = {"resource_type": BROKER, "resource_name": draw.usually("0", "", "5", "x"), "configs": [change]}
+        changed = [
+            {"name": name, "value": value, "config_operation": draw.usually(0, 1, 2, 3)}
+            for name, value in dict(draw.some(BROKER_CONFIGS, 2)).items()
+        ]
+        resource = {"resource_type": BROKER, "resource_name": draw.one("0", "0", "", "5", "x"), "configs": changed}
         return draw.step("IncrementalAlterConfigs", resources=[resource], validate_only=True)
     return draw.step("IncrementalAlterConfigs", resources=[resource], validate_only=draw.bad(0.2))

@@ -1,7 +1,9 @@
 """Random calls on the records of topics: produce, fetch, lookups, deletion, and transactions."""
 
+from collections.abc import Iterator
 from typing import Any
 
+from harness.client_rules.scripts.answers import FIRST_WITH_SESSIONS
 from harness.client_rules.scripts.script import Step
 from harness.contracts.requests import BEGAN_MS
 from tools.differential.draws import Draw
@@ -19,6 +21,8 @@ TOPIC_CONFIGS = (
     ("index.interval.bytes", "0"),
     ("segment.ms", "5000"),
 )
+SIZES = (299, 300, 301)
+"""About the limits of `TOPIC_CONFIGS`."""
 HEADERS: tuple[dict[str, Any], ...] = (
     {"last_offset_delta": 5},
     {"records_count": 7},
@@ -73,6 +77,8 @@ def batch(draw: Draw, topic: str, partition: int, *, attributes: int = 0) -> dic
         draw.sequences[key] = sequence + size if drawn == sequence else sequence
         producer_id, epoch = draw.producer() if draw.bad() else (f"$p:{index}", f"$e:{index}")
         made |= {"producer": producer_id, "epoch": epoch, "sequence": drawn, "attributes": attributes}
+    if draw.bad(0.08):
+        made["size"] = draw.one(*SIZES)
     if draw.bad():
         return made | draw.one({"header": draw.one(*HEADERS)}, {"cut": draw.one(1, 30)}, {"flip": 65}, {"magic": 1})
     return made
@@ -119,6 +125,47 @@ def fetch(draw: Draw) -> Step:
         session_epoch=session[1],
         topics=[{"topic": draw.topic(), "partitions": partitions}],
     )
+
+
+def fetch_in_session(draw: Draw) -> Iterator[Step]:
+    """Fetch in a session of its own: all partitions, then what has changed, with partitions forgotten and added."""
+    topics = [draw.topic()]
+    first, last = draw.versions["Fetch"]
+    version = draw.rng.randint(max(first, FIRST_WITH_SESSIONS), last)
+    session = f"$s:{draw.sessions}"
+    draw.sessions += 1
+
+    def asked(session_id: str | int, epoch: int, numbers: list[int]) -> Step:
+        partitions = [
+            {
+                "partition": each,
+                "fetch_offset": draw.rng.randint(0, 3),
+                "partition_max_bytes": draw.usually(1 << 20, 90),
+            }
+            for each in numbers
+        ]
+        forgets = epoch > 0 and draw.bad(0.2)
+        return draw.step(
+            "Fetch",
+            version=version,
+            replica_id=-1,
+            max_wait_ms=0,
+            min_bytes=0,
+            max_bytes=1 << 20,
+            isolation_level=draw.one(0, 1),
+            session_id=session_id,
+            session_epoch=epoch,
+            topics=[{"topic": each, "partitions": partitions} for each in topics] if numbers else [],
+            forgotten_topics_data=[{"topic": topics[0], "partitions": [0]}] if forgets else [],
+        )
+
+    yield asked(0, 0, [0, 1])
+    for epoch in range(1, draw.rng.randint(2, 4)):
+        if draw.bad(0.5):
+            yield produce(draw)
+        yield asked(session, epoch, draw.some([0, 1], 2) if draw.bad(0.5) else [])
+    if draw.bad(0.5):
+        yield asked(session, draw.one(-1, 0, 1, 7), draw.usually([0], []))
 
 
 def list_offsets(draw: Draw) -> Step:
@@ -259,6 +306,19 @@ def end(draw: Draw) -> Step:
         producer_epoch=epoch,
         committed=draw.one(True, True, False),
     )
+
+
+def write_markers(draw: Draw) -> Step:
+    """Write markers as coordinators do, some of which come from an earlier one."""
+    producer_id, epoch = draw.producer()
+    marker = {
+        "producer_id": producer_id,
+        "producer_epoch": epoch,
+        "transaction_result": draw.one(True, False),
+        "topics": [{"name": draw.topic(), "partition_indexes": draw.partitions()}],
+        "coordinator_epoch": draw.one(0, 0, 1, 2),
+    }
+    return draw.step("WriteTxnMarkers", markers=[marker])
 
 
 def describe_transactions(draw: Draw) -> Step:

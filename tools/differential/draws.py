@@ -23,6 +23,8 @@ class Draw:
     """How many names of topics are used already."""
     producers: int = 0
     members: int = 0
+    sessions: int = 0
+    """Of fetches."""
     sequences: dict[tuple[int, str, int], int] = field(default_factory=dict)
     """The next sequence number by producer, topic and partition, as far as all went well."""
 
@@ -83,7 +85,7 @@ class Draw:
         """Return a producer's id and epoch."""
         index = self.rng.randrange(max(self.producers, 1))
         usual: tuple[str | int, str | int] = (f"$p:{index}", f"$e:{index}")
-        return self.usually(usual, (usual[0], 0), (usual[0], 7), (77, 0), share=0.9)
+        return self.usually(usual, (usual[0], 0), (usual[0], 7), (77, 0), (0, 0), share=0.9)
 
     def offset(self) -> int:
         """Return an offset of a short log."""

@@ -18,6 +18,7 @@ ROOMS: Mapping[str, Mapping[Call, int]] = {
     "records": {
         data.produce: 6,
         data.fetch: 4,
+        data.fetch_in_session: 1,
         data.list_offsets: 4,
         data.delete_records: 1,
         data.offset_for_leader_epoch: 1,
@@ -30,6 +31,8 @@ ROOMS: Mapping[str, Mapping[Call, int]] = {
         admin.create_partitions: 2,
         admin.metadata: 3,
         admin.describe_log_dirs: 1,
+        admin.describe_cluster: 1,
+        admin.alter_log_dirs: 1,
         admin.elect: 1,
         admin.reassign: 1,
         admin.list_reassignments: 1,
@@ -73,6 +76,7 @@ ROOMS: Mapping[str, Mapping[Call, int]] = {
         data.describe_producers: 1,
         data.describe_transactions: 1,
         data.list_transactions: 1,
+        data.write_markers: 1,
         groups.committed: 1,
     },
 }
@@ -97,7 +101,7 @@ def script_of_seed(seed: int, number: int, versions: Versions) -> Script:
 def slow_script_of_seed(seed: int, number: int, versions: Versions) -> Script:
     """Return a script whose steps wait until retention, cleaner or expiry have nothing more to do."""
     draw = Draw(random.Random(f"slow/{seed}/{number}"), versions)
-    room: Call = draw.one(slow.retention, slow.retention, slow.compaction, slow.expiry)
+    room: Call = draw.one(slow.retention, slow.retention, slow.compaction, slow.expiry, slow.timeouts)
     return tuple(_steps(room(draw)))
 
 

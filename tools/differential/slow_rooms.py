@@ -1,12 +1,16 @@
-"""Random calls whose effect comes with time: retention by size and time, compaction, and the expiry of offsets."""
+"""Random calls whose effect comes with time: retention by size and time, compaction, expiry of offsets and producers,
+and transactions that take too long.
+"""
 
 from collections.abc import Iterator
+from typing import Any
 
 from harness.client_rules.scripts.script import ASK, SETTLE, Step
 from tools.differential.draws import Draw
 
 OLDEST, LATEST = -2, -1
 MOST_RECORDS = 24
+LONG_MS = 60_000
 DAY_MS = 86_400_000
 YEARS_MS = 50 * 365 * DAY_MS
 """Later than now, whenever that is."""
@@ -79,8 +83,16 @@ def retention(draw: Draw) -> Iterator[Step]:
 def compaction(draw: Draw) -> Iterator[Step]:
     """Keys again and again, then a compaction, then what is left."""
     yield _create(draw, min_cleanable_dirty_ratio="0", delete_retention_ms=draw.one("0", "100000"))
+    transacts = draw.bad(0.4)
+    if transacts:
+        yield draw.step("InitProducerId", transactional_id="$x:0", transaction_timeout_ms=LONG_MS)
+    sequence = 0
     for _ in range(draw.rng.randint(3, 10)):
-        yield _write(draw, codec=draw.usually(0, 1, 2, 3, 4, share=0.7))
+        if transacts and draw.bad(0.5):
+            yield from _transaction(draw, sequence)
+            sequence += 1
+        else:
+            yield _write(draw, codec=draw.usually(0, 1, 2, 3, 4, share=0.7))
     yield _write(draw, keys=("filling",), codec=0)
     more = {"min_compaction_lag_ms": "1"} if draw.bad(0.2) else {}
     yield _configure(draw, cleanup_policy="compact", **more)
@@ -89,6 +101,33 @@ def compaction(draw: Draw) -> Iterator[Step]:
     yield _write(draw, keys=("filling",))
     yield from _batches(draw)
     yield _start(draw, how="ask")
+
+
+_PRODUCER: dict[str, Any] = {"transactional_id": "$x:0", "producer_id": "$p:0", "producer_epoch": "$e:0"}
+
+
+def _added(draw: Draw) -> Step:
+    added = _PRODUCER | {"topics": [{"name": "$t:0", "partitions": [0]}]}
+    return draw.step("AddPartitionsToTxn", version=3, **{f"v3_and_below_{name}": each for name, each in added.items()})
+
+
+def _sent(draw: Draw, key: str, sequence: int) -> Step:
+    batch = {
+        "records": [[key, draw.usually("a", None, share=0.7), 0]],
+        "producer": "$p:0",
+        "epoch": "$e:0",
+        "sequence": sequence,
+        "attributes": 0x10,
+    }
+    data = [{"name": "$t:0", "partition_data": [{"index": 0, "records": [batch]}]}]
+    return draw.step("Produce", transactional_id="$x:0", acks=-1, timeout_ms=1000, topic_data=data)
+
+
+def _transaction(draw: Draw, sequence: int) -> Iterator[Step]:
+    """One record in a transaction that is committed or aborted."""
+    yield _added(draw)
+    yield _sent(draw, draw.one("k0", "k1", "k2"), sequence)
+    yield draw.step("EndTxn", committed=draw.one(True, True, False), **_PRODUCER)
 
 
 def expiry(draw: Draw) -> Iterator[Step]:
@@ -110,3 +149,24 @@ def expiry(draw: Draw) -> Iterator[Step]:
     asked = [{"name": "$t:0", "partition_indexes": [0, 1, 2]}]
     yield draw.step("OffsetFetch", how=SETTLE, version=5, group_id="$g:0", topics=asked)
     yield draw.step("DescribeGroups", groups=["$g:0"])
+
+
+def timeouts(draw: Draw) -> Iterator[Step]:
+    """A transaction that takes too long or ends in time, then the expiry of its id and of its producer."""
+    yield _create(draw)
+    timeout_ms = draw.one(300, 300, LONG_MS)
+    yield draw.step("InitProducerId", transactional_id="$x:0", transaction_timeout_ms=timeout_ms)
+    yield _added(draw)
+    if draw.bad(0.8):
+        yield _sent(draw, "k0", 0)
+    if timeout_ms == LONG_MS:
+        yield draw.step("EndTxn", committed=draw.one(True, False), **_PRODUCER)
+    asked = [{"partition": 0, "fetch_offset": 0, "partition_max_bytes": 1 << 20}]
+    of_topic = [{"topic": "$t:0", "partitions": asked}]
+    yield draw.step("Fetch", how=SETTLE, max_bytes=1 << 20, isolation_level=draw.one(0, 1), topics=of_topic)
+    yield draw.step("DescribeTransactions", how=SETTLE, transactional_ids=["$x:0"])
+    yield draw.step("DescribeProducers", how=SETTLE, topics=[{"name": "$t:0", "partition_indexes": [0]}])
+    if draw.bad(0.5):
+        yield _sent(draw, "k0", 0)
+    yield draw.step("EndTxn", committed=draw.one(True, False), **_PRODUCER)
+    yield draw.step("InitProducerId", transactional_id="$x:0", transaction_timeout_ms=LONG_MS)

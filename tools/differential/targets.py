@@ -34,6 +34,11 @@ OFTEN = {
     "log.retention.check.interval.ms": "200",
     "log.initial.task.delay.ms": "0",
     "log.cleaner.backoff.ms": "100",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "200",
+    "transactional.id.expiration.ms": "1500",
+    "transaction.remove.expired.transaction.cleanup.interval.ms": "300",
+    "producer.id.expiration.ms": "2000",
+    "producer.id.expiration.check.interval.ms": "300",
 }
 """What comes with time comes in fractions of a second."""
 THEIRS = {"inter.broker.protocol.version": "2.5"}

@@ -438,9 +438,12 @@ class Log:
             yield self.segments[index]
 
     def _compressed(self, batch: memoryview, sent: BatchHeader) -> bytearray:
-        """Return a valid batch in the topic's compression; its size is checked again then, as in Kafka."""
+        """Return a valid batch in the topic's compression; its size is checked again then, as in Kafka.
+
+        A marker is never compressed.
+        """
         codec = COMPRESSION_TYPES.get(self.settings.compression, sent.codec)
-        if codec == sent.codec:
+        if codec == sent.codec or sent.is_control:
             return bytearray(batch)
         new = recompressed(batch, sent, codec)
         check_size(len(new), self.settings.max_batch_bytes)

@@ -24,6 +24,8 @@ DAY_MS = 86_400_000
 OF_ALL_SCRIPTS = {"groups": "group_id", "transaction_states": "transactional_id"}
 """Lists that name what belongs to other scripts, and the field that names it."""
 IDENTITY = ("name", "topic", "group_id", "transactional_id", "partition_index", "partition", "index", "partition_id")
+FIRST_WITH_SESSIONS = 7
+"""Version of Fetch."""
 LISTS = frozenset({"ListGroups", "ListTransactions"})
 
 
@@ -113,6 +115,8 @@ def learn(step: Step, answer: Any, symbols: Symbols) -> None:
         symbols.member(answer.member_id)
         if not answer.error_code:
             symbols.generations[symbols.meaning(step.fields.get("group_id", ""))] = answer.generation_id
+    if step.api == "Fetch" and step.version >= FIRST_WITH_SESSIONS and answer.session_id not in (0, *symbols.sessions):
+        symbols.sessions.append(answer.session_id)
     if step.api == "InitProducerId" and not answer.error_code:
         symbols.producer(answer.producer_id)
         symbols.epochs[answer.producer_id] = answer.producer_epoch

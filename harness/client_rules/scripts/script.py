@@ -2,7 +2,7 @@
 
 A symbol is a text: `$t:0`, `$g:0`, `$x:0` for the first topic, group and transactional id of the script; `$m:0` for the
 first member id that a broker gave; `$p:0` and `$e:0` for the first producer id and its epoch; `$n:0` for the latest
-generation of the first group. Records are written as
+generation of the first group; `$s:0` for the first fetch session. Records are written as
 `harness.contracts.requests.records_of` says.
 """
 
@@ -15,7 +15,7 @@ from harness.contracts.requests import filled
 
 ASK, BEGIN, AWAIT, SETTLE = "ask", "begin", "await", "settle"
 """How a step ends: answered; sent only; the step that was sent before is answered; asked until nothing changes."""
-NO_MEMBER, NO_PRODUCER = "unknown-member", 4_000_000
+NO_MEMBER, NO_PRODUCER, NO_SESSION = "unknown-member", 4_000_000, 1
 NO_MEMBERS = ("", NO_MEMBER, "other")
 """Member ids that no broker gives."""
 
@@ -60,6 +60,8 @@ class Symbols:
     """By producer id."""
     generations: dict[str, int] = field(default_factory=dict)
     """By group."""
+    sessions: list[int] = field(default_factory=list)
+    """Of fetches, by their ids."""
     wall_ms: Callable[[], float] = real_wall_ms
     """The clock by which a time in an answer is near now."""
 
@@ -83,6 +85,8 @@ class Symbols:
                 return self.epochs.get(self.producers[index], 0) if index < len(self.producers) else 0
             case "n":
                 return self.generations.get(f"{self.prefix}g{index}", 1)
+            case "s":
+                return self.sessions[index] if index < len(self.sessions) else NO_SESSION
         return f"{self.prefix}{kind}{index}"
 
     def member(self, member_id: str) -> str:
