@@ -23,7 +23,6 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
-from ruamel.yaml import YAML
 
 from harness.errors import HarnessError
 from harness.system.scratch import scratch_folder
@@ -32,11 +31,11 @@ from tools.broker_mutants.battery import Intact, battery, import_all
 from tools.broker_mutants.in_force import Unfit, changed_functions, live_functions
 from tools.broker_mutants.judging import Judge
 from tools.broker_mutants.mutants import Mutant, every_mutant, sample
+from tools.broker_mutants.reasons import equivalent
 from tools.broker_mutants.results import HEADINGS, About, Row, cells, counts, executed_of, line_of, row_of
 from tools.broker_mutants.sweep import MutantSweep
 from tools.broker_mutants.trial import Trial
 
-EQUIVALENT = Path(__file__).parent / "equivalent.yaml"
 CACHE = ROOT / "artifacts" / "broker-mutants"
 
 
@@ -79,12 +78,6 @@ def main() -> int:
     total = counts(rows, lambda _: "all")
     console.print(*(f"{name}: {' '.join(cells(counter))}" for name, counter in total.items()), sep="\n")
     return 0
-
-
-def equivalent() -> dict[str, str]:
-    """Return why mutants are equivalent, by their keys."""
-    reasons: dict[str, str] | None = YAML(typ="safe").load(EQUIVALENT)
-    return reasons or {}
 
 
 def measured(

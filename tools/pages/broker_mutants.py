@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from jinja2 import Environment
 
 from tools.broker_mutants.mutants import LEFT_OUT
+from tools.broker_mutants.reasons import unreached
 from tools.broker_mutants.results import HEADINGS, RESULTS, About, Measurement, Row, cells, counts, read_measurement
 from tools.broker_mutants.trial import Outcome
 from tools.pages.page import Page
@@ -22,7 +23,7 @@ schedules of `storm-sweep`, `mix-light`, `administration-light`, `groups-light`,
 `exactly-once-light`, `scripts-light`, `slow-scripts-light`, `compaction` and `smoke` (in `tools/` or built in). A
 sample is drawn by its seed from all mutants, by their keys, so most of it is the same after the broker has changed.
 Mutants that no history can distinguish from the broker are set apart, with the reason, in
-`tools/broker_mutants/equivalent.yaml`.
+`tools/broker_mutants/equivalent.yaml`; `unreached.yaml` beside it says why others are not reached.
 
 | outcome | means |
 |---|---|
@@ -144,7 +145,7 @@ def _executed(about: About) -> Iterator[str]:
         f"| {room} | {of:,} | {whole:,} | {100 * of / whole:.0f} % |" for room, (of, whole) in rooms.items()
     )
     yield "\n### Functions that it does not execute\n"
-    yield "\n".join(f"- `{name}`" for name in about.never) + "\n"
+    yield "\n".join(f"- `{name}`{_because(name)}" for name in about.never) + "\n"
 
 
 _PROPERTIES: Sequence[tuple[str, Callable[[Row], str]]] = (
@@ -163,11 +164,17 @@ def _listed(rows: Sequence[Row]) -> Iterator[str]:
     for row in sorted(rows, key=lambda row: (row.room, row.key)):
         if row.outcome != Outcome.UNREACHED:
             why = f"{row.differ} of {row.simulated} differ{': ' + ', '.join(row.by) if row.by else ''}"
-        elif row.executed:
-            why = f"executed by {row.executed} schedules"
         else:
-            why = "executed by no schedule"
+            by = f"{row.executed} schedules" if row.executed else "no schedule"
+            why = f"executed by {by}{_because(row.key)}"
         yield f"- `{row.key}` ({why})"
+
+
+def _because(key: str) -> str:
+    """Return why the battery does not reach a mutant or function, after a colon; nothing where no reason is known."""
+    known = unreached()
+    longest = max((each for each in known if key.startswith(each)), key=len, default="")
+    return f": {known[longest].rstrip('.')}" if longest else ""
 
 
 PAGES = (

@@ -6,8 +6,8 @@ from textwrap import dedent, indent
 
 import pytest
 
-from tools.broker_mutants.__main__ import equivalent
 from tools.broker_mutants.mutants import BROKER, LEFT_OUT, ROOMS, every_mutant, mutants_of, mutated, sample
+from tools.broker_mutants.reasons import equivalent, unreached
 
 HEAD = "async def decide(self, log, epoch, isr):\n"
 
@@ -115,4 +115,6 @@ def test_every_room_has_mutants_and_what_is_set_apart_is_there() -> None:
     assert len(keys) == len(mutants)
     assert equivalent().keys() - keys == set(), "a mutant that is set apart is no more: take it out of equivalent.yaml"
     assert [module for module in LEFT_OUT if not (BROKER / module).exists()] == []
-    assert all(re.match(r"[A-Za-z]", reason) for reason in equivalent().values())
+    assert all(re.match(r"[A-Za-z]", reason) for reason in (*equivalent().values(), *unreached().values()))
+    gone = [each for each in unreached() if not any(key.startswith(each) for key in keys)]
+    assert gone == [], "no mutant begins so any more: take it out of unreached.yaml"
