@@ -76,7 +76,7 @@ def retention(draw: Draw) -> Iterator[Step]:
         yield _start(draw)
         if draw.bad(0.5):
             yield _write(draw, draw.one(0, YEARS_MS))
-    yield _start(draw)
+            yield _start(draw)
     yield from _batches(draw)
 
 
