@@ -76,7 +76,9 @@ def changes_state(state: Transaction | None, event: Event) -> Transaction | Ille
     same = known.producer_id == event["producer_id"] and known.producer_epoch is not None
     if same and event["producer_epoch"] < (known.producer_epoch or 0):
         return Illegal(EPOCH_RISES, after)
-    return Illegal(COMPLETE_EMPTY, after) if now in COMPLETE and event["partitions"] else after
+    if now in COMPLETE and event["partitions"]:
+        return Illegal(COMPLETE_EMPTY, after)
+    return FRESH if now == DEAD else after  # the next transaction of an expired id is another one
 
 
 def sends_markers(state: Transaction | None, event: Event) -> Transaction | Illegal:
