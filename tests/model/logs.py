@@ -244,8 +244,10 @@ TRANSACTION = [
     transaction_is("PrepareAbort", "Ongoing", "orders-0", producer_epoch=1),
     marked(commits=False),
     transaction_is("CompleteAbort", "PrepareAbort", producer_epoch=1),
+    transaction_is("Dead", "CompleteAbort", producer_epoch=1),
+    transaction_is("Empty", "Empty"),
 ]
-"""A producer commits a transaction and aborts the next."""
+"""A producer commits a transaction and aborts the next; its id expires, and another one begins anew with it."""
 
 
 def znode(path: str, data: Event, version: int, type_: str = "set") -> Event:
