@@ -88,6 +88,19 @@ class LogsClose(Event):
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
+class UnexpectedError(Event):
+    """Code of this broker raised an error that it does not foresee, and has given up what it was doing."""
+
+    ev: ClassVar[str] = "unexpected_error"
+    operation: str
+    """What failed."""
+    error: str
+    """Type and message."""
+    at: str
+    """Module, line and function that raised it."""
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
 class LeaveRequest(Event):
     """This broker asks the controller to move its leaders away, because it is about to stop; logged before it asks."""
 
@@ -939,6 +952,33 @@ class TransactionMarkerResponse(TransactionEvent):
     """As topic-partition."""
     errors: list[int]
     """One a partition, in their order."""
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
+class Holdings(Event):
+    """What this broker holds at an instant, beside what it needs; logged at intervals."""
+
+    ev: ClassVar[str] = "holdings"
+    fetchers: list[int]
+    """Leaders that fetchers run for."""
+    followed: list[int]
+    """Leaders of the replicas that follow here."""
+    without_session: list[int]
+    """Leaders that answered the last full fetch without a fetch session."""
+    session_slots: int
+    """Fetch sessions that this broker may have."""
+    channels: list[int]
+    """Brokers to which it has a channel as controller."""
+    live: list[int]
+    """Brokers that it takes for registered as controller."""
+    group_partitions: list[int]
+    """Partitions of `__consumer_offsets` that its group coordinator has loaded or loads."""
+    group_leads: list[int]
+    """Those that it leads."""
+    transaction_partitions: list[int]
+    """Partitions of `__transaction_state` that its transaction coordinator has loaded or loads."""
+    transaction_leads: list[int]
+    """Those that it leads."""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)

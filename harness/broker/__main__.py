@@ -26,6 +26,7 @@ from harness.broker.metrics.metrics import Exporter
 from harness.broker.rules import rules_with
 from harness.broker.server import Broker, Surroundings
 from harness.broker.state_log import LineStateLog
+from harness.broker.unexpected import report, report_to
 from harness.broker.wire.limits import server_limits
 from harness.broker.wire.server import SocketServer
 from harness.broker.wire.tcp import TcpTransport
@@ -104,7 +105,9 @@ async def _serve(config: BrokerConfig, options: argparse.Namespace) -> int:
         options.state_log.parent.mkdir(parents=True, exist_ok=True)
         state_file = os.open(options.state_log, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         synced = () if options.sync_log is None else (_noting(options.sync_log),)
-        broker = Broker(config, _surroundings(config, state_file, *synced), planted_bugs=options.planted_bug)
+        outside = _surroundings(config, state_file, *synced)
+        report_to(outside.state_log)
+        broker = Broker(config, outside, planted_bugs=options.planted_bug)
     except OSError as error:
         _log.error("startup.failed %s", error)
         return 1
@@ -123,6 +126,9 @@ async def _serve(config: BrokerConfig, options: argparse.Namespace) -> int:
         _log.error("startup.failed %s", error)
         await broker.abandon()
         return 1
+    except Exception as error:
+        report(error, "start")
+        raise
     # What is alive now lives until the end: never look through it again, a full collection would stop the broker.
     gc.collect()
     gc.freeze()

@@ -5,8 +5,10 @@ Long work is cut by count and not by the clock, so that a schedule in virtual ti
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from typing import Generic, Self, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from typing import Any, Generic, Self, TypeVar
+
+from harness.broker.unexpected import failed, task_ended
 
 log = logging.getLogger(__name__)
 
@@ -28,8 +30,22 @@ async def every(seconds: float, work: Callable[[], Awaitable[None]], *, name: st
         await asyncio.sleep(seconds)
         try:
             await work()
-        except Exception:
-            log.exception("%s.failed", name)
+        except Exception as error:  # noqa: BLE001  logged and reported
+            failed(log, error, "%s.failed", name)
+
+
+def begin(tasks: "set[asyncio.Task[T]]", work: Coroutine[Any, Any, T], name: str) -> "asyncio.Task[T]":
+    """Start a task, which is among `tasks` until it is done; an error that ends it is logged and reported."""
+    task = asyncio.get_running_loop().create_task(work, name=name)
+    tasks.add(task)
+    task.add_done_callback(tasks.discard)
+    task.add_done_callback(reported)
+    return task
+
+
+def reported(task: "asyncio.Task[Any]") -> None:
+    """Log and report the error that has ended a task, if any."""
+    task_ended(log, task)
 
 
 def sliced(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:

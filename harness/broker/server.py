@@ -54,6 +54,7 @@ from harness.broker.log.manager import CLEAN_SHUTDOWN_MARKER, LogManager
 from harness.broker.log.meta_properties import claim_data_directory
 from harness.broker.log.storage import Storage
 from harness.broker.metadata_cache import MetadataCache
+from harness.broker.metrics.holdings import INTERVAL_S, Ledger
 from harness.broker.metrics.metrics import BrokerMetrics, Exporter, metrics_of
 from harness.broker.replicas.fetch_sessions import FetchSessions
 from harness.broker.replicas.housekeeping import Housekeeping
@@ -67,6 +68,7 @@ from harness.broker.transactions.markers import MarkerDelivery
 from harness.broker.transactions.peers import Peers
 from harness.broker.transactions.statistics import transaction_statistics
 from harness.broker.transactions.verification import CoordinatorQuestions
+from harness.broker.unexpected import failed
 from harness.broker.wire.dispatch import Dispatcher
 from harness.broker.wire.sentinels import UNKNOWN_BROKER_EPOCH
 from harness.broker.wire.transport import Transport
@@ -186,6 +188,7 @@ class Broker:
         self._questions: CoordinatorQuestions | None = None
         self._server: Server | None = None
         self._checkpointer: asyncio.Task[None] | None = None
+        self._ledger: asyncio.Task[None] | None = None
         self._readvertising: asyncio.Task[None] | None = None
         self._ports: dict[str, int] = {}
         """Opened ports, by listener."""
@@ -235,6 +238,9 @@ class Broker:
         for failures in self._disk_failures:
             failures.start()
         self._housekeeping.start()
+        self._ledger = asyncio.create_task(
+            every(INTERVAL_S, self._new_ledger().write, name="holdings"), name="holdings"
+        )
         self._cleaner.start()
         self._coordinator.start(expire_every_s=self._config["offsets.retention.check.interval.ms"] / 1000)
         self._transactions.start(
@@ -328,6 +334,19 @@ class Broker:
             listener=self._config.peer_listener,
             client_id=f"broker-{self._config.broker_id}",
             timeout_s=self._config["request.timeout.ms"] / 1000,
+        )
+
+    def _new_ledger(self) -> Ledger:
+        assert self._coordinator is not None
+        assert self._transactions is not None
+        return Ledger(
+            replicas=self._replicas.replicas,
+            fetchers=self._replicas.fetchers,
+            sessions=self._fetch_sessions,
+            controller=self._controller,
+            groups=self._coordinator.store,
+            transactions=self._transactions,
+            state_log=self._state_log,
         )
 
     def _new_transactions(self, partitions: int) -> TransactionCoordinator:
@@ -482,8 +501,8 @@ class Broker:
         except BrokerIdTaken as error:
             _log.error("session.failed another broker has taken this id: %s", error)
             self.failed.set()
-        except Exception:  # noqa: BLE001  logged; a broker that is not registered must not go on
-            _log.exception("session.failed this broker cannot register again")
+        except Exception as error:  # noqa: BLE001  logged; a broker that is not registered must not go on
+            failed(_log, error, "session.failed this broker cannot register again")
             self.failed.set()
         else:
             await self._controller.after_new_session(self._broker_epoch)
@@ -523,9 +542,10 @@ class Broker:
             await self._outside.exporter.stop()
         if self._server is not None:
             await self._server.stop()
-        if self._checkpointer is not None:
-            self._checkpointer.cancel()
-            await asyncio.gather(self._checkpointer, return_exceptions=True)
+        for task in (self._checkpointer, self._ledger):
+            if task is not None:
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
         await self._topic_configs.stop()
         await self._housekeeping.stop()
         await self._cleaner.stop()

@@ -17,6 +17,8 @@ LEADER, FOLLOWER, NO_ROLE = "leader", "follower", ""
 NO_EPOCH = -1
 LATEST, EARLIEST, EARLIEST_LOCAL = -1, -2, -4
 """As timestamps in ListOffsets."""
+FENCED, UNKNOWN_EPOCH = 74, 75
+"""Kafka's numbers of FENCED_LEADER_EPOCH and UNKNOWN_LEADER_EPOCH."""
 TIMED_OUT = 7
 """Kafka's number of REQUEST_TIMED_OUT."""
 ANSWERED_WITHIN_NS = 1_000_000_000
@@ -198,6 +200,14 @@ VERDICT = Rule(
     id="replica.verdict",
     sentence="LeaderAndIsr is applied only for a newer leader epoch: an equal or older one is ignored.",
     source="ReplicaManager.becomeLeaderOrFollower",
+)
+
+FENCES_BY_EPOCH = Rule(
+    id="replica.fences-by-epoch",
+    sentence=(
+        "A request with an older leader epoch than the replica's is refused as fenced, and one with a newer as unknown."
+    ),
+    source="KIP-320, Partition.checkCurrentLeaderEpoch",
 )
 
 
@@ -461,6 +471,17 @@ def is_told(state: Replica | None, event: Event) -> Replica | Illegal:
     return state if right.get(verdict, True) else Illegal(VERDICT, state)
 
 
+def refuses(state: Replica | None, event: Event) -> Replica | Illegal:
+    """A request was refused for its leader epoch; another role may come between that and its line."""
+    state = state or UNKNOWN
+    got, have, held = event["got"], event["have"], state.leader_epoch
+    if event["what"] != "leader_epoch":
+        return state
+    settled = state.role_ns is not None and event["mono"] - state.role_ns > ANSWERED_WITHIN_NS
+    wrong = {FENCED: got >= have, UNKNOWN_EPOCH: settled and got <= have}.get(event["error"], False)
+    return Illegal(FENCES_BY_EPOCH, state) if wrong or not _same(held, have) else state
+
+
 def partitions_of(event: Event) -> list[tuple[Key, Event]]:
     """Return what a control request says of each partition; UpdateMetadata says nothing of replicas here."""
     if event["api"] == "UpdateMetadata" or event["verdict"] != "applied":
@@ -501,6 +522,7 @@ SUBJECT = Subject(
         LISTS_OWN,
         LISTS_CAUGHT_UP,
         VERDICT,
+        FENCES_BY_EPOCH,
     ),
     legal={
         "recovery": loaded,
@@ -516,6 +538,7 @@ SUBJECT = Subject(
         "fetch_resp": answers_fetch,
         "produce_resp": acknowledges,
         "list_offsets": lists,
+        "fenced": refuses,
         "ctl_recv": is_told,
     },
     fresh=FRESH,

@@ -1,6 +1,17 @@
 """All kinds of subjects, and all rules."""
 
-from harness.model import controller, deletion, group, leader, machines, replica, transaction, znodes
+from harness.model import (
+    controller,
+    coordinator,
+    deletion,
+    group,
+    holdings,
+    leader,
+    machines,
+    replica,
+    transaction,
+    znodes,
+)
 from harness.model.step import Rule, Subject
 from harness.model.walk import Walker, ZnodeWalker
 
@@ -13,6 +24,8 @@ OF_BROKERS: tuple[Subject, ...] = (
     deletion.SUBJECT,
     group.SUBJECT,
     transaction.SUBJECT,
+    coordinator.SUBJECT,
+    holdings.SUBJECT,
 )
 """What takes its steps in the state-change logs."""
 OF_ZOOKEEPER: Subject = znodes.SUBJECT

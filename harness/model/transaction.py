@@ -23,6 +23,8 @@ STEPS = {
 }
 """From which states each is reached: `TransactionState.validPreviousStates`, and aborts of nothing since KIP-890."""
 LOADED = ""
+LAST_EPOCH = 32_766
+"""Of a producer id: one less than a short holds, which is kept for fencing."""
 
 
 class Transaction(Struct, frozen=True, kw_only=True):
@@ -55,6 +57,11 @@ MARKERS_DECIDED = Rule(
     sentence="Markers are sent after a decision has been stored, and carry that decision.",
     source="TransactionMarkerChannelManager.addTxnMarkersToSend",
 )
+PRODUCER_KEPT = Rule(
+    id="transaction.producer-kept",
+    sentence="A transactional id keeps its producer id until the epochs of that are used up.",
+    source="TransactionMetadata.isProducerEpochExhausted, KIP-360",
+)
 COMPLETE_EMPTY = Rule(
     id="transaction.complete-empty",
     sentence="A transaction is complete when every partition has its marker.",
@@ -76,9 +83,19 @@ def changes_state(state: Transaction | None, event: Event) -> Transaction | Ille
     same = known.producer_id == event["producer_id"] and known.producer_epoch is not None
     if same and event["producer_epoch"] < (known.producer_epoch or 0):
         return Illegal(EPOCH_RISES, after)
+    if _replaces_producer(known, event):
+        return Illegal(PRODUCER_KEPT, after)
     if now in COMPLETE and event["partitions"]:
         return Illegal(COMPLETE_EMPTY, after)
     return FRESH if now == DEAD else after  # the next transaction of an expired id is another one
+
+
+def _replaces_producer(known: Transaction, event: Event) -> bool:
+    """Whether a producer id is given up whose epochs are not used up; one that has expired is forgotten."""
+    epoch = known.producer_epoch
+    if epoch is None or known.state == DEAD or known.producer_id == event["producer_id"]:
+        return False
+    return epoch < LAST_EPOCH
 
 
 def sends_markers(state: Transaction | None, event: Event) -> Transaction | Illegal:
@@ -95,7 +112,7 @@ def _of_transaction(event: Event) -> Key:
 
 SUBJECT = Subject(
     name="transaction",
-    rules=(STATE_VALID, STATE_CONTINUES, EPOCH_RISES, MARKERS_DECIDED, COMPLETE_EMPTY),
+    rules=(STATE_VALID, STATE_CONTINUES, EPOCH_RISES, PRODUCER_KEPT, MARKERS_DECIDED, COMPLETE_EMPTY),
     legal={"txn_state": changes_state, "txn_marker_send": sends_markers},
     fresh=FRESH,
     key=_of_transaction,

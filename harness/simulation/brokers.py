@@ -7,15 +7,17 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+from harness.broker.background import reported
 from harness.broker.configs.config import BrokerConfig
 from harness.broker.log.storage import StorageError
 from harness.broker.server import Broker, Surroundings
+from harness.broker.unexpected import report, report_to
 from harness.broker.zookeeper.client import ZooKeeperError
 from harness.broker.zookeeper.registration import BrokerIdTaken
 from harness.scenario.model import Latencies
 from harness.scenario.seeds import derived_seed
 from harness.simulation.disk import MemoryStorage
-from harness.simulation.evidence import BrokerLog
+from harness.simulation.evidence import BrokerLog, IncarnationLog
 from harness.simulation.latencies import STALL_GAP_S, no_time, reads, stalls, syncs
 from harness.simulation.loop import Process, current_process, simulated_loop
 from harness.simulation.network import Network
@@ -89,6 +91,16 @@ class SimulatedBroker:
         return self._life.broker if self._life is not None else None
 
     @property
+    def process_name(self) -> str:
+        """The process that runs or is paused; empty for none."""
+        return self._life.process.name if self._life is not None else ""
+
+    def fails(self, error: Exception, operation: str) -> None:
+        """Have the running process report an error that it does not foresee."""
+        if self._life is not None:
+            self._life.process.call(report, error, operation)
+
+    @property
     def session(self) -> SimulatedZooKeeper | None:
         """The ZooKeeper session that the running broker opened last."""
         return self._life.sessions[-1] if self._life is not None else None
@@ -111,7 +123,7 @@ class SimulatedBroker:
             self._ended(life)  # no caller is left to end it
             raise
         if self._life is life:
-            life.process.call(_spawn, self._watch(life))
+            life.process.call(_spawn_reported, self._watch(life))
         return self._life is life
 
     async def stop(self, timeout_s: float) -> bool:
@@ -119,7 +131,7 @@ class SimulatedBroker:
         life = self._life
         if life is None:
             return True
-        task = life.process.call(_spawn, life.broker.stop())
+        task = life.process.call(_spawn_reported, life.broker.stop())
         task.add_done_callback(lambda _: self._ended(life))
         await asyncio.wait({life.ended}, timeout=timeout_s)
         return life.ended.done()
@@ -157,13 +169,15 @@ class SimulatedBroker:
     def _new_life(self) -> _Life:
         process = Process(f"{self.host}/{self.starts}")
         sessions: list[SimulatedZooKeeper] = []
-        broker = process.call(self._make, sessions)
+        state_log = self.log.incarnation(f"{self.broker_id}-{self.starts}")
+        process.context.run(report_to, state_log)
+        broker = process.call(self._make, sessions, state_log)
         life = _Life(process, broker, simulated_loop().create_future(), sessions)
         if self._stalls is not no_time:
             self._stall_later(life)
         return life
 
-    def _make(self, sessions: list[SimulatedZooKeeper]) -> Broker:
+    def _make(self, sessions: list[SimulatedZooKeeper], state_log: IncarnationLog) -> Broker:
         """Return a broker in its surroundings; runs as its process."""
         world, config = self._world, self.config
 
@@ -183,7 +197,7 @@ class SimulatedBroker:
             open_session=open_session,
             transport=MemoryTransport(world.network, self.host),
             make_server=partial(MemoryServer, world.network),
-            state_log=self.log.incarnation(f"{self.broker_id}-{self.starts}"),
+            state_log=state_log,
             wall_ms=self.log.wall_ms,
             rng=random.Random(derived_seed(world.seed, "broker", self.broker_id, self.starts)),  # noqa: S311 repeatable
         )
@@ -197,6 +211,9 @@ class SimulatedBroker:
             try:
                 task.result()
             except START_ERRORS as error:
+                return error
+            except Exception as error:  # noqa: BLE001  it ends a process, and no other one
+                life.process.call(report, error, "start")
                 return error
         return None
 
@@ -258,3 +275,10 @@ class SimulatedBroker:
 
 def _spawn(work: Any) -> "asyncio.Task[Any]":
     return asyncio.get_running_loop().create_task(work)
+
+
+def _spawn_reported(work: Any) -> "asyncio.Task[Any]":
+    """Start what is not awaited."""
+    task = _spawn(work)
+    task.add_done_callback(reported)
+    return task

@@ -10,6 +10,7 @@ from harness.scenario.model import Latencies
 from harness.scenario.seeds import derived_seed
 from harness.simulation.brokers import SimulatedBroker, World
 from harness.simulation.latencies import zookeeper_messages
+from harness.simulation.loop import Spinning
 from harness.simulation.network import Network
 from harness.simulation.sizes import size_of
 from harness.simulation.zookeeper.ensemble import Ensemble
@@ -61,6 +62,16 @@ class SimulatedCluster:
     def bootstrap(self) -> tuple[tuple[str, int], ...]:
         """Where clients knock first."""
         return tuple((broker.host, CLIENT_PORT) for broker in self.brokers.values())
+
+    def accuse(self, spinning: Spinning) -> None:
+        """Let the broker that takes most of the steps say so in its log; none does if clients take them."""
+        broker = next((each for name in spinning.busiest if (each := self._running.get(name))), None)
+        if broker is not None:
+            broker.fails(spinning, "steps of one second")
+
+    @property
+    def _running(self) -> dict[str, SimulatedBroker]:
+        return {broker.process_name: broker for broker in self.brokers.values()}
 
     def __getitem__(self, broker_id: int) -> SimulatedBroker:
         return self.brokers[broker_id]

@@ -8,11 +8,11 @@ order, until it is thawed, those of a dead one are dropped.
 
 import asyncio
 import contextlib
-from collections import deque
-from collections.abc import Callable, Coroutine
+from collections import Counter, deque
+from collections.abc import Callable, Coroutine, Sequence
 from contextvars import Context, ContextVar, copy_context
 from functools import partial
-from heapq import heapify, heappop, heappush
+from heapq import heapify, heappop, heappush, nsmallest
 from typing import Any, NoReturn, TypeVar
 
 from harness.errors import HarnessError
@@ -26,6 +26,10 @@ _ROUNDS = 64
 """How often the loop looks for what is ready before it looks whether it went on for too long."""
 _FEW_TIMERS = 64
 """So many are not worth looking through for cancelled ones."""
+SPINS_S = 5
+"""So many seconds in a row are too fast before something is said to spin: a burst after a fault is short."""
+_SAMPLE = 200
+"""Callbacks that are looked at to say what spins."""
 START_S = 1000.0
 """Where the clock begins: not at 0, which too much code takes for never."""
 
@@ -40,6 +44,15 @@ class Stuck(SimulationError):
 
 class LimitReached(SimulationError):
     """A run took more events or more virtual time than it may."""
+
+
+class Spinning(LimitReached):
+    """For some seconds processes did far more than their load asks of them: something goes round without a pause."""
+
+    def __init__(self, message: str, busiest: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.busiest = busiest
+        """Names of the processes that had most to do next, the busiest first."""
 
 
 class Process:
@@ -102,8 +115,18 @@ _new: Callable[[type[_Handle]], _Handle] = object.__new__
 class SimulatedLoop(asyncio.BaseEventLoop):
     """Time passes only while nothing else is to be done."""
 
-    def __init__(self, *, max_events: int = MAX_EVENTS, max_time_s: float = MAX_TIME_S) -> None:
+    def __init__(
+        self, *, max_events: int = MAX_EVENTS, max_time_s: float = MAX_TIME_S, max_pace: int = MAX_EVENTS
+    ) -> None:
         super().__init__()
+        self.max_pace = max_pace
+        """Callbacks in a second; beyond it for `SPINS_S` seconds, something goes round without a pause."""
+        self.fastest = 0
+        """Callbacks in the busiest second."""
+        self._second_end_s = START_S
+        self._second_events = 0
+        """Callbacks by its beginning."""
+        self._fast_seconds = 0
         self.events = 0
         """Callbacks carried out."""
         self.complaints: list[str] = []
@@ -216,6 +239,8 @@ class SimulatedLoop(asyncio.BaseEventLoop):
                     process.held.append(handle)
             if self._stopping:  # type: ignore[attr-defined]  # of asyncio's base class
                 break
+        if self.events - self._second_events > self.max_pace * SPINS_S:
+            raise self._spins(self.events - self._second_events)
         if self.events > self._max_events:
             raise LimitReached(f"more than {self._max_events} events by {self._now_s - START_S:.3f} s")
 
@@ -229,6 +254,8 @@ class SimulatedLoop(asyncio.BaseEventLoop):
             raise Stuck(f"everything waits for ever, since {self._now_s - START_S:.3f} s: {self._waiting()}")
         if when_s > self._now_s:
             self._now_s = when_s
+            if when_s >= self._second_end_s:
+                self._look_at_pace(when_s)
             if when_s > self._end_s:
                 raise LimitReached(f"more than {self._end_s - START_S:g} s of virtual time: {self._waiting()}")
         self._soon.append(handle)
@@ -236,6 +263,26 @@ class SimulatedLoop(asyncio.BaseEventLoop):
             handle = heappop(timers)[2]
             if handle._callback is not None:
                 self._soon.append(handle)
+
+    def _look_at_pace(self, now_s: float) -> None:
+        """Judge the second that has passed; raises Spinning."""
+        took = self.events - self._second_events
+        self.fastest = max(self.fastest, took)
+        self._fast_seconds = self._fast_seconds + 1 if took > self.max_pace else 0
+        self._second_events, self._second_end_s = self.events, float(int(now_s)) + 1
+        if self._fast_seconds >= SPINS_S:
+            raise self._spins(took)
+
+    def _spins(self, took: int) -> Spinning:
+        """Return the error, with the processes that take most of the steps, by a sample of what is due next."""
+        due = [*list(self._soon)[:_SAMPLE], *(timer[2] for timer in nsmallest(_SAMPLE, self._timers))][:_SAMPLE]
+        names = Counter(process.name for each in due if (process := each._context.get(_PROCESS)) is not None)
+        busiest = [name for name, _ in names.most_common()]
+        return Spinning(
+            f"{took} steps in a second of virtual time, {self._now_s - START_S:.0f} s after the start, and "
+            f"{self.max_pace} at most are expected; most of what is due is of {', '.join(busiest[:2]) or 'nothing'}",
+            busiest,
+        )
 
     def _waiting(self) -> str:
         """Return what waits, by the names of the coroutines."""
@@ -313,16 +360,29 @@ for _name in _OUTSIDE.split():
     setattr(SimulatedLoop, _name, _refusal(_name))
 
 
-def run(work: Coroutine[Any, Any, T], *, max_time_s: float = MAX_TIME_S, max_events: int = MAX_EVENTS) -> T:
+def run(
+    work: Coroutine[Any, Any, T],
+    *,
+    max_time_s: float = MAX_TIME_S,
+    max_events: int = MAX_EVENTS,
+    max_pace: int = MAX_EVENTS,
+    ended_early: Callable[[SimulatedLoop, SimulationError], T] | None = None,
+) -> T:
     """Return what `work` comes to in virtual time.
 
+    If it does not end, return what `ended_early` makes of that, before anything is closed.
+
     Raises:
-        Stuck, LimitReached: it does not end.
+        Stuck, LimitReached: it does not end, and there is no `ended_early`.
         SimulationError: it needs a thread, a socket, a process or a signal.
     """
-    loop = SimulatedLoop(max_events=max_events, max_time_s=max_time_s)
+    loop = SimulatedLoop(max_events=max_events, max_time_s=max_time_s, max_pace=max_pace)
     with between_steps() as loop.let_signals_in:
         try:
             return loop.run_until_complete(work)
+        except (Stuck, LimitReached) as error:
+            if ended_early is None:
+                raise
+            return ended_early(loop, error)
         finally:
             loop.close()

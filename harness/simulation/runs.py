@@ -65,8 +65,7 @@ class SimulatedRuns:
         """Simulate the run folder's scenario and plan, and write down what came of it.
 
         Raises:
-            ClusterError: a broker did not start.
-            SimulationError: it does not end, or something reached out of the simulation.
+            SimulationError: something reached out of the simulation.
         """
         from harness.scenario.file import scenario_of
         from harness.scenario.plan import load_plan

@@ -15,7 +15,6 @@ from harness.cluster.driver import INTERCEPT
 from harness.cluster.links.interception import Interceptor
 from harness.cluster.systems.system import system_named
 from harness.contracts.faults import Fault, FaultContext
-from harness.errors import ClusterError
 from harness.experiment.drive import DriveContext, drive, plugins_of
 from harness.experiment.liveness_probe import Probe
 from harness.experiment.load import Load
@@ -30,15 +29,15 @@ from harness.scenario.plan import Plan, make_plan
 from harness.simulation.cluster import SimulatedCluster
 from harness.simulation.disk import MemoryStorage
 from harness.simulation.driver import SimulatedStateChanges, SimulatedView, SimulationDriver
-from harness.simulation.evidence import BrokerLog, MemoryJournal, now_ns, wall_ms, znode_changes
+from harness.simulation.evidence import BrokerLog, MemoryJournal, in_ns, now_ns, wall_ms, znode_changes
 from harness.simulation.frames import MemoryFrames
 from harness.simulation.guard import Guard
 from harness.simulation.load import SimulatedClients, read_scripts
-from harness.simulation.loop import START_S, SimulatedLoop, run
+from harness.simulation.loop import START_S, SimulatedLoop, SimulationError, Spinning, run, simulated_loop
 from harness.simulation.topics import SimulatedTopicAdmin
 from harness.simulation.transport import MemoryTransport
 from harness.store.folder import RunFolder
-from harness.store.history import JournalEntry, Liveness, Operation, ZnodeChange, line_of
+from harness.store.history import JournalEntry, Liveness, Operation, Sign, ZnodeChange, line_of
 from harness.store.phase_log import Phase, PhaseNotes
 from harness.store.recording import Recorder
 from harness.store.result import Remark
@@ -47,6 +46,10 @@ START_TIMEOUT_S = 30.0
 MARGIN_S = 600.0
 """Virtual time beyond load and recovery, for all that surrounds them."""
 MAX_EVENTS_A_SECOND = 100_000
+STEPS_OF_PROCESS = 1000
+"""That a broker or client may take in a second of virtual time: the busiest second of the standing battery has 400."""
+STEPS_OF_RECORD = 100
+"""That a record may cost all of them: to send, replicate and read it, and to answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,9 +106,10 @@ class SimulatedHistory:
 def simulate(scenario: Scenario, seed: int, *, through_codecs: bool | None = None) -> SimulatedHistory:
     """Return what happens in the scenario under this seed; the same bytes at any time on any machine.
 
+    One that does not end, or in which a broker does not start, leaves what there is until then.
+
     Raises:
-        SimulationError: it does not end, or something reached out of the simulation.
-        ClusterError: a broker did not start.
+        SimulationError: something reached out of the simulation.
     """
     return simulate_plan(scenario, make_plan(scenario, seed), through_codecs=through_codecs)
 
@@ -127,18 +131,89 @@ def simulate_plan(
     try:
         with Guard() as guard:
             listener = Silent() if progress is None else _InVirtualTime(progress, guard)
-            schedule = _carried_out(scenario, plan, faults, through_codecs, listener)
-            return run(schedule, max_time_s=limit_s, max_events=int(limit_s * MAX_EVENTS_A_SECOND))
+            left = _Left()
+            return run(
+                _carried_out(scenario, plan, faults, through_codecs, listener, left),
+                max_time_s=limit_s,
+                max_events=int(limit_s * MAX_EVENTS_A_SECOND),
+                max_pace=_most_steps(scenario, plan),
+                ended_early=left.ended_early,
+            )
     finally:
         if collecting:
             gc.enable()
 
 
+@dataclass(slots=True)
+class _Left:
+    """Evidence of a schedule that is being carried out."""
+
+    cluster: SimulatedCluster | None = None
+    clients: SimulatedClients | None = None
+    journal: MemoryJournal = field(default_factory=MemoryJournal)
+    notes: PhaseNotes = field(default_factory=lambda: PhaseNotes(phase=Phase.DRIVE))
+    requests: list[Operation] = field(default_factory=list)
+    """Of the probe."""
+    of_steps: list[Operation] = field(default_factory=list)
+    """Of steps that send requests."""
+    liveness: list[Liveness] = field(default_factory=list)
+
+    def history(self, loop: SimulatedLoop) -> SimulatedHistory:
+        """Return all of it as it is now."""
+        assert self.cluster is not None
+        operations = self.clients.operations if self.clients is not None else {}
+        return history_of(
+            self.cluster,
+            loop,
+            operations | {PROCESS: self.requests} | ({STEPS_PROCESS: self.of_steps} if self.of_steps else {}),
+            self.journal.entries,
+            self.notes.remarks,
+            self.liveness,
+        )
+
+    def ended_early(self, loop: SimulatedLoop, error: SimulationError) -> SimulatedHistory:
+        """Return what there is of a schedule that does not end; raises the error if it has not begun."""
+        if self.cluster is None:
+            raise error
+        self.notes.remark(f"the schedule does not end: {error}", forbids_pass=True)
+        if isinstance(error, Spinning):
+            self.cluster.accuse(error)
+        return self.history(loop)
+
+
+def _most_steps(scenario: Scenario, plan: Plan) -> int:
+    """Return how many steps brokers and clients take in a second at most, many times more than any of them needs."""
+    rates = sum(client.parameters.get("rate_per_s", 0) for client in plan.clients)
+    return int(STEPS_OF_PROCESS * (scenario.cluster.brokers + len(plan.clients)) + STEPS_OF_RECORD * rates)
+
+
+def sign_of(loop: SimulatedLoop, sign: Sign, wrong: str = "", broker: int = -1) -> Liveness:
+    """Return a sign of life that no look at the cluster shows, as it is now."""
+    now_ns = in_ns(loop)
+    return Liveness(
+        time_ns=now_ns,
+        sign=sign,
+        broker=broker,
+        shown=not wrong,
+        since_ns=now_ns,
+        healed_ns=now_ns,
+        detail=wrong,
+        cpu_percent=0,
+        load_percent=0,
+        late_ms=0,
+    )
+
+
 async def _carried_out(
-    scenario: Scenario, plan: Plan, faults: Mapping[str, Fault], through_codecs: bool | None, progress: Progress
+    scenario: Scenario,
+    plan: Plan,
+    faults: Mapping[str, Fault],
+    through_codecs: bool | None,
+    progress: Progress,
+    left: _Left,
 ) -> SimulatedHistory:
     """Return what happened on a cluster that is made for it."""
-    cluster = SimulatedCluster(
+    cluster = left.cluster = SimulatedCluster(
         scenario.cluster.broker_ids,
         seed=plan.seed,
         properties=scenario.cluster.properties,
@@ -150,7 +225,7 @@ async def _carried_out(
     if any(INTERCEPT in fault.requires for fault in faults.values()):
         cluster.network.interceptor = Interceptor()
     processes = [client.process for client in plan.clients]
-    clients, journal, notes = SimulatedClients(cluster, processes), MemoryJournal(), PhaseNotes(phase=Phase.DRIVE)
+    clients = left.clients = SimulatedClients(cluster, processes)
     load = Load(clients, plan, scenario.topics)
     context = FaultContext(
         driver=SimulationDriver(cluster, [*processes, STEPS_PROCESS]),
@@ -158,51 +233,50 @@ async def _carried_out(
         logs=SimulatedStateChanges(cluster),
         members=load,
     )
-    probes: list[Operation] = []
-    of_steps: list[Operation] = []
-    liveness: list[Liveness] = []
     drive_context = DriveContext(
         context=context,
         load=load,
-        journal=journal,
+        journal=left.journal,
         faults=faults,
         create_topics=SimulatedTopicAdmin(cluster).create,
         probe=Probe(
             ask=ServiceProbe(
                 MemoryFrames(cluster.network, PROCESS),
                 cluster.bootstrap,
-                Recorder(PROCESS, probes.append, now_ns),
+                Recorder(PROCESS, left.requests.append, now_ns),
                 wall_ms,
                 negotiates=False,
             ),
             machine=NoMachine(),
             clock_ns=now_ns,
-            write=liveness.append,
+            write=left.liveness.append,
             patience=1.0,
         ),
         requests=Requests(
             transport=MemoryTransport(cluster.network, STEPS_PROCESS),
             bootstrap=cluster.bootstrap,
-            recorder=Recorder(STEPS_PROCESS, of_steps.append, now_ns),
+            recorder=Recorder(STEPS_PROCESS, left.of_steps.append, now_ns),
         ),
         looks_at_the_start=True,
     )
-    await _start(cluster)
-    await drive(drive_context, scenario, plan, progress, notes)
-    operations = clients.operations | {PROCESS: probes} | ({STEPS_PROCESS: of_steps} if of_steps else {})
-    return history_of(cluster, operations, journal.entries, notes.remarks, liveness)
+    loop = simulated_loop()
+    if not_started := await _start(cluster):
+        left.notes.remark(f"before the first fault: {'; '.join(not_started.values())}", forbids_pass=True)
+        left.liveness += [sign_of(loop, Sign.REGISTERED, why, broker) for broker, why in not_started.items()]
+    else:
+        await drive(drive_context, scenario, plan, progress, left.notes)
+    return left.history(loop)
 
 
 def history_of(
     cluster: SimulatedCluster,
+    loop: SimulatedLoop,
     operations: dict[str, list[Operation]],
     journal: list[JournalEntry],
     remarks: list[Remark],
     liveness: Sequence[Liveness] = (),
 ) -> SimulatedHistory:
     """Return all evidence that a cluster and its load leave now."""
-    loop = asyncio.get_running_loop()
-    assert isinstance(loop, SimulatedLoop)
     return SimulatedHistory(
         operations=operations,
         logs={broker_id: broker.log for broker_id, broker in cluster.brokers.items()},
@@ -230,13 +304,18 @@ class _InVirtualTime(Silent):
             self._progress.message(f"{now_s:.1f} s of virtual time: {text}")
 
 
-async def _start(cluster: SimulatedCluster) -> None:
-    """Start every broker; raises ClusterError."""
-    try:
-        async with asyncio.timeout(START_TIMEOUT_S):
-            await asyncio.gather(*(broker.start() for broker in cluster.brokers.values()))
-    except TimeoutError:
-        raise ClusterError(f"the brokers did not start within {START_TIMEOUT_S:g} s") from None
-    for broker in cluster.brokers.values():
-        if broker.failure is not None:
-            raise ClusterError(f"broker {broker.broker_id} did not start: {broker.failure}")
+async def _start(cluster: SimulatedCluster) -> dict[int, str]:
+    """Start every broker; return why some did not start, by their ids: nothing is in their way."""
+    brokers = cluster.brokers.values()
+    starting = {broker.broker_id: asyncio.ensure_future(broker.start()) for broker in brokers}
+    await asyncio.wait(starting.values(), timeout=START_TIMEOUT_S)
+    late = [broker_id for broker_id, start in starting.items() if not start.done()]
+    for broker_id in late:
+        starting[broker_id].cancel()
+    await asyncio.gather(*(start for broker_id, start in starting.items() if broker_id not in late))
+    await asyncio.gather(*starting.values(), return_exceptions=True)
+    failures = {each.broker_id: f"broker {each.broker_id} did not start: {each.failure}" for each in brokers}
+    return {
+        **{each.broker_id: failures[each.broker_id] for each in brokers if each.failure is not None},
+        **{broker_id: f"broker {broker_id} did not start within {START_TIMEOUT_S:g} s" for broker_id in late},
+    }

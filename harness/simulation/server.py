@@ -6,6 +6,7 @@ from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.broker.background import reported
 from harness.broker.configs.config import Endpoint
 from harness.broker.wire.dispatch import CloseConnection, Dispatcher, RequestContext
 from harness.simulation.loop import Process, current_process
@@ -52,8 +53,7 @@ class MemoryServer:
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._conversations.pop(task).end.close()  # here, because a task may be cancelled before its first step
-        if not task.cancelled():
-            task.result()
+        reported(task)
 
 
 class _Conversation:

@@ -539,6 +539,11 @@ def stay_away(run: Evidence) -> bool:
     return _hide(run, Sign.REGISTERED)
 
 
+def fail_unforeseen(run: Evidence) -> bool:
+    error = {"error": "KeyError: 'orders'", "at": "replicas/fetcher.py:120 _round"}
+    return say(run, 1, "unexpected_error", operation="fetcher.round failed leader=2", **error)
+
+
 def take_nothing(run: Evidence) -> bool:
     return _hide(run, Sign.PRODUCE)
 

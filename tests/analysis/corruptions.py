@@ -200,6 +200,7 @@ CORRUPTIONS = {
     "a segment is deleted before its time": Corruption(brokers.delete_early, {"retention"}),
     "a consumer gets what is not committed": Corruption(brokers.serve_uncommitted, {"I24"}),
     "a consumer is served in another epoch": Corruption(brokers.serve_other_epoch, {"I24"}),
+    "a broker raises an error that it does not foresee": Corruption(brokers.fail_unforeseen, {"unexpected-errors"}),
     # what the cluster shows in the end
     "a broker that runs never registers": Corruption(brokers.stay_away, {"I31"}),
     "a partition takes no record any more": Corruption(brokers.take_nothing, {"I32"}),

@@ -217,6 +217,17 @@ def found_log(**other: Any) -> Row:
     return "log_loads", row | other
 
 
+def unforeseen(**other: Any) -> Row:
+    """An error of broker 1."""
+    row = {
+        **_line(1),
+        "operation": "election.failed",
+        "error": "KeyError: 3",
+        "at": "controller.py:7 _elect",
+    }
+    return "unexpected_errors", row | other
+
+
 def deleted_segment(reason: str, **other: Any) -> Row:
     """Offsets 3 to 5 of broker 1, all that can be deleted for whatever reason."""
     row = {**_HERE, **_line(1), "reason": reason, "base_offset": 3, "end_offset": 6, "log_start_offset": 6}

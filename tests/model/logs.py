@@ -229,6 +229,27 @@ def transaction_is(now: str, before: str, *partitions: str, producer_epoch: int 
     return {"ev": "txn_state", **producer, "from_state": before, "to_state": now, "partitions": list(partitions)}
 
 
+def holds(**leftovers: Any) -> Event:
+    """What broker 1 holds: it follows broker 2, is controller, and coordinates groups and transactions."""
+    brokers = {"fetchers": [2], "followed": [2], "channels": [1, 2], "live": [1, 2]}
+    groups = {"group_partitions": [0], "group_leads": [0]}
+    transactions = {"transaction_partitions": [1], "transaction_leads": [1]}
+    sessions: Event = {"without_session": [], "session_slots": 1000}
+    return {"ev": "holdings", **brokers, **groups, **transactions, **sessions} | leftovers
+
+
+def loads_groups(epoch: int) -> Event:
+    return {"ev": "gc_load", "partition": 0, "leader_epoch": epoch}
+
+
+def unloads_groups(epoch: int) -> Event:
+    return {"ev": "gc_unload", "partition": 0, "leader_epoch": epoch}
+
+
+def refused(got: int, have: int, error: int, **other: Any) -> Event:
+    return {"ev": "fenced", "what": "leader_epoch", **P, "got": got, "have": have, "error": error} | other
+
+
 def marked(*, commits: bool) -> Event:
     return {"ev": "txn_marker_send", "transactional_id": "t", "coordinator_epoch": 0, "commits": commits}
 
@@ -287,3 +308,24 @@ def history(changes: list[Event]) -> list[bytes]:
     """Return changes as the lines of ZooKeeper's history, each in a transaction of its own."""
     numbered = ({"zxid": zxid, "time_ms": 0, **change} for zxid, change in enumerate(changes, 1))
     return [json.dumps(change).encode() + b"\n" for change in numbered]
+
+
+_OFFSETS: Event = {"topic": "__consumer_offsets"}
+COORDINATOR: list[Event] = [
+    START,
+    leads(0, 0, previous_leader_epoch=-1, **_OFFSETS),
+    loads_groups(0),
+    follows(1, 0, **_OFFSETS),
+    unloads_groups(1),
+    leads(2, 0, **_OFFSETS),
+    loads_groups(2),
+]
+
+HOLDINGS: list[Event] = [
+    START,
+    holds(),
+    holds(fetchers=[2, 3]),
+    holds(fetchers=[2]),
+    holds(without_session=[2]),
+    *[holds(without_session=[2], session_slots=0)] * 2,
+]

@@ -11,7 +11,10 @@ from harness.model.walk import IllegalStep
 from tests.model import logs
 from tests.model.logs import Event
 
-LOGS = {name: getattr(logs, name) for name in ("REPLICA", "LEADER", "CONTROLLER", "GROUP", "TRANSACTION", "ZNODES")}
+LOGS = {
+    name: getattr(logs, name)
+    for name in ("REPLICA", "LEADER", "CONTROLLER", "GROUP", "TRANSACTION", "COORDINATOR", "HOLDINGS", "ZNODES")
+}
 
 
 def illegal(name: str, events: list[Event]) -> list[IllegalStep]:
@@ -164,6 +167,22 @@ MUTANTS: dict[str, tuple[str, list[Event]]] = {
     "transaction.state-continues": ("TRANSACTION", without("TRANSACTION", 2)[:3]),
     "transaction.epoch-rises": ("TRANSACTION", changed(("TRANSACTION", "txn_state", 6, {"producer_epoch": 0}))),
     "transaction.markers-decided": ("TRANSACTION", changed(("TRANSACTION", "txn_marker_send", 0, {"commits": False}))),
+    "transaction.producer-kept": (
+        "TRANSACTION",
+        changed(("TRANSACTION", "txn_state", 1, {"producer_id": 8}))[: place(LOGS["TRANSACTION"], "txn_state", 1) + 1],
+    ),
+    "replica.fences-by-epoch": ("REPLICA", [*LOGS["REPLICA"][:9], logs.refused(2, 1, 74)]),
+    "coordinator.unloaded": ("COORDINATOR", without("COORDINATOR", 4)),
+    **{
+        f"holdings.{rule}": ("HOLDINGS", [*LOGS["HOLDINGS"], logs.holds(**left), logs.holds(**left)])
+        for rule, left in (
+            ("idle-fetcher", {"fetchers": [2, 3]}),
+            ("channels-live", {"channels": [1, 2, 3]}),
+            ("groups-led", {"group_partitions": list[int]()}),
+            ("transactions-led", {"transaction_partitions": [0, 1]}),
+            ("fetch-session", {"without_session": [2]}),
+        )
+    },
     "transaction.complete-empty": (
         "TRANSACTION",
         changed(("TRANSACTION", "txn_state", 3, {"partitions": ["orders-0"]})),
@@ -200,6 +219,16 @@ FURTHER: dict[str, tuple[str, str, list[Event]]] = {
         "replica.batch-epoch",
         "REPLICA",
         changed(("REPLICA", "append", 1, {"batch_epoch": 0}))[:9],
+    ),
+    "an older leader epoch is refused as unknown": (
+        "replica.fences-by-epoch",
+        "REPLICA",
+        [*LOGS["REPLICA"][:9], logs.refused(0, 1, 75, mono=2_000_000_000)],
+    ),
+    "a request is refused for an epoch that the replica has not": (
+        "replica.fences-by-epoch",
+        "REPLICA",
+        [*LOGS["REPLICA"][:9], logs.refused(0, 2, 74)],
     ),
     "an epoch is assigned before the end of the log": (
         "replica.epoch-forward",

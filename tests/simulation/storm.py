@@ -10,7 +10,7 @@ from harness.scenario.plan import make_plan
 from harness.simulation.cluster import SimulatedCluster
 from harness.simulation.guard import Guard
 from harness.simulation.load import SimulatedClients
-from harness.simulation.loop import run
+from harness.simulation.loop import run, simulated_loop
 from harness.simulation.schedule import SimulatedHistory, history_of
 from harness.simulation.topics import SimulatedTopicAdmin
 from harness.store.phase_log import PhaseNotes
@@ -124,7 +124,7 @@ def weather(seed: int, *, through_codecs: bool | None = None) -> SimulatedHistor
             await asyncio.sleep(rng.random())
         await asyncio.sleep(5)
         await load.stop(notes)
-        return history_of(cluster, clients.operations, [], notes.remarks)
+        return history_of(cluster, simulated_loop(), clients.operations, [], notes.remarks)
 
     with Guard():
         return run(play())

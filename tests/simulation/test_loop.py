@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from harness.simulation.loop import LimitReached, Process, SimulatedLoop, SimulationError, Stuck, run
+from harness.simulation.loop import LimitReached, Process, SimulatedLoop, SimulationError, Spinning, Stuck, run
 
 
 def test_minutes_take_no_time_and_end_at_their_instant() -> None:
@@ -50,6 +50,11 @@ async def _spin() -> None:
         await asyncio.sleep(0)
 
 
+async def _hurry() -> None:
+    for _ in count():
+        await asyncio.sleep(0.001)
+
+
 async def _tick() -> None:
     for _ in count():
         await asyncio.sleep(1)
@@ -59,12 +64,29 @@ async def _tick() -> None:
     ("work", "limits", "reason"),
     [
         pytest.param(_spin, {"max_events": 1000}, "more than 1000 events", id="too many events"),
-        pytest.param(_tick, {"max_time_s": 60}, "more than 60 s of virtual time: _tick", id="too much time"),
+        pytest.param(_spin, {"max_pace": 1000}, "1000 at most are expected", id="no time passes between them"),
+        pytest.param(_hurry, {"max_pace": 500, "max_time_s": 60}, "5 s after the start", id="too many for seconds"),
+        pytest.param(_tick, {"max_time_s": 60, "max_pace": 10}, "60 s of virtual time: _tick", id="too much time"),
     ],
 )
-def test_a_run_without_end_is_ended(work: Callable[..., Any], limits: dict[str, int], reason: str) -> None:
+def test_a_run_without_end_is_ended(work: Callable[..., Any], limits: dict[str, Any], reason: str) -> None:
     with pytest.raises(LimitReached, match=reason):
         run(work(), **limits)
+
+
+def test_a_run_without_end_may_leave_what_there_is() -> None:
+    assert run(_hurry(), max_pace=500, ended_early=lambda loop, error: type(error)) is Spinning
+
+
+async def _burst() -> None:
+    for _ in range(4):
+        for _ in range(900):
+            await asyncio.sleep(0.001)
+        await asyncio.sleep(1.1)
+
+
+def test_a_burst_is_no_spin() -> None:
+    run(_burst(), max_pace=500)
 
 
 def test_a_signal_ends_a_run_when_no_callback_runs() -> None:

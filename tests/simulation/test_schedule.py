@@ -5,10 +5,13 @@ from typing import Any
 
 import pytest
 
+from harness.broker.server import Broker
+from harness.events import Holdings, UnexpectedError
+from harness.simulation import schedule
 from harness.simulation.run_folder import write_evidence
 from harness.simulation.schedule import SimulatedHistory, simulate
 from harness.store.folder import RunFolder
-from harness.store.history import OpKind, OpType
+from harness.store.history import OpKind, OpType, Sign
 from harness.store.phase_log import Phase, ends
 from tests.simulation.scenarios import EXPIRE_CONTROLLER, KILL_LEADER, PAUSE_LEADER, SHUT_DOWN, UNCLEAN, scenario
 
@@ -147,3 +150,40 @@ def test_the_run_folder_of_a_schedule_holds_what_a_real_one_holds(tmp_path: Path
     for broker in range(3):
         dump = (tmp_path / f"replicas/{broker}/replica-orders-0.jsonl").read_text()
         assert all(f'"{value}"' in dump for value in acknowledged)
+
+
+def test_a_broker_that_does_not_start_is_missed_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    start = Broker.start
+
+    async def failing(broker: Broker) -> None:
+        if broker._config.broker_id == 2:
+            raise KeyError("mistake")
+        await start(broker)
+
+    monkeypatch.setattr(Broker, "start", failing)
+    history = simulate(scenario(), 1)
+    missed = [(sign.sign, sign.broker, sign.detail) for sign in history.liveness if not sign.shown]
+    assert missed == [(Sign.REGISTERED, 2, "broker 2 did not start: 'mistake'")]
+    errors = [each.event for each in history.logs[2].events if isinstance(each.event, UnexpectedError)]
+    assert [(error.operation, error.error) for error in errors] == [("start", "KeyError: 'mistake'")]
+    assert all(remark.forbids_pass for remark in history.remarks)
+
+
+def test_a_schedule_that_goes_round_leaves_what_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(schedule, "STEPS_OF_PROCESS", 1)
+    monkeypatch.setattr(schedule, "STEPS_OF_RECORD", 0)
+    history = simulate(scenario(), 1)
+    (error,) = [
+        each.event for log in history.logs.values() for each in log.events if isinstance(each.event, UnexpectedError)
+    ]
+    assert "steps in a second of virtual time" in error.error
+    assert "does not end" in str(history.remarks[0])
+    assert all(log.events for log in history.logs.values())
+
+
+def test_brokers_say_what_they_hold() -> None:
+    history = simulate(scenario(), 1)
+    for log in history.logs.values():
+        held = [each.event for each in log.events if isinstance(each.event, Holdings)][-1]
+        assert (held.fetchers, held.channels) == (held.followed, held.live)
+        assert held.group_partitions == held.group_leads

@@ -57,6 +57,7 @@ from harness.analysis.facts.protocol import (
     leader_isrs,
     refusals,
     state_writes,
+    unexpected_errors,
 )
 from harness.analysis.facts.steps import (
     end_offsets,
@@ -162,6 +163,7 @@ def facts_from_tables(
         protocol.CONSUMER_FETCHES.name: lambda: consumer_fetches(lines),
         protocol.PRODUCER_ID_BLOCKS.name: lambda: producer_id_blocks(history),
         protocol.EPOCH_ANSWERS.name: lambda: epoch_answers(lines),
+        protocol.UNEXPECTED_ERRORS.name: lambda: unexpected_errors(lines),
         protocol.TOPICS.name: lambda: topics(tables["zookeeper"]),
         protocol.TOPIC_CONFIGS.name: lambda: topic_configs(history),
         protocol.STEPS.name: lambda: tables[BROKER_STEPS].unionByName(tables[ZNODE_STEPS]),

@@ -20,6 +20,7 @@ from harness.analysis.tables.protocol import (
     LEADER_ISRS,
     REFUSALS,
     STATE_WRITES,
+    UNEXPECTED_ERRORS,
 )
 
 _DECIDED = "leader int, leader_epoch int, isr array<int>"
@@ -103,6 +104,11 @@ def acknowledgements(state_changes: StateChanges) -> DataFrame:
 def epoch_answers(state_changes: StateChanges) -> DataFrame:
     """One row an answer to OffsetForLeaderEpoch."""
     return conform(state_changes.of("ofle"), EPOCH_ANSWERS)
+
+
+def unexpected_errors(state_changes: StateChanges) -> DataFrame:
+    """One row an error that a broker's code does not foresee."""
+    return conform(state_changes.of("unexpected_error"), UNEXPECTED_ERRORS)
 
 
 def refusals(state_changes: StateChanges) -> DataFrame:

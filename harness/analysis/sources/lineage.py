@@ -44,6 +44,7 @@ from harness.events import (
     TransactionResponse,
     TransactionStateChange,
     Truncate,
+    UnexpectedError,
     ZkWrite,
 )
 from harness.model.subjects import OF_BROKERS
@@ -125,6 +126,7 @@ LINEAGE: dict[str, Origin] = {
     "log_loads": _state_changes(
         "recovery", "broker_start", "logs_close", "log_start", "become_leader", "become_follower", "broker_registered"
     ),
+    "unexpected_errors": _state_changes("unexpected_error"),
     "segment_deletions": _state_changes("segment_delete"),
     "superseded": _state_changes("compaction") | _operations("send") | {"replicas": "type `record`"},
     "group_states": _state_changes("group_state"),
@@ -208,6 +210,7 @@ FACT_EVENTS: tuple[type[Event], ...] = (
     TransactionStateChange,
     SegmentDelete,
     Truncate,
+    UnexpectedError,
     ZkWrite,
 )
 """The kinds of state change that facts are made of; of all other lines only the common fields are read."""
@@ -229,8 +232,11 @@ def missing_events(facts: Collection[str], emits: Collection[str]) -> dict[str, 
     return {fact: sorted(events) for fact, events in lacking.items() if events}
 
 
-MODELLED = frozenset(kind for subject in OF_BROKERS for kind in subject.legal)
-"""The kinds of state changes that the model walks: where one is not logged, the steps after it look illegal."""
+MODELLED = frozenset(kind for subject in OF_BROKERS for kind in subject.legal if len(subject.legal) > 1)
+"""The kinds of state changes that the model walks: where one is not logged, the steps after it look illegal.
+
+Where the only kind of a subject is not logged, it takes no steps.
+"""
 
 
 def events_of(facts: Collection[str]) -> set[str]:

@@ -330,6 +330,15 @@ SEGMENT_DELETIONS = PROTOCOL_TABLES.declare(
     Column("retention_ms", "bigint", "retention.ms of the topic, as the broker has it; -1 for no limit"),
 )
 
+UNEXPECTED_ERRORS = PROTOCOL_TABLES.declare(
+    "unexpected_errors",
+    "one error that the code of a broker does not foresee",
+    *LINE,
+    Column("operation", "string", "what failed"),
+    Column("error", "string", "type and message"),
+    Column("at", "string", "module, line and function that raised it"),
+)
+
 STEPS = PROTOCOL_TABLES.declare(
     "steps",
     "one kind of subject whose steps were walked in one life of a broker or in ZooKeeper's history, or, where it names "

@@ -14,6 +14,7 @@ from typing import Any
 from harness.broker.configs.config import BrokerConfig
 from harness.broker.configs.config_types import ConfigError, unknown
 from harness.broker.configs.topic_properties import BY_NAME, inherited, parse_dynamic_config, parse_topic_config
+from harness.broker.unexpected import failed
 from harness.broker.zookeeper.client import NoNode, WatchType, ZooKeeper, ZooKeeperError
 from harness.broker.zookeeper.session import ZooKeeperSession
 from harness.broker.zookeeper.topics import read_config
@@ -176,9 +177,9 @@ class TopicConfigs:
             except ZooKeeperError as error:
                 self._all_stale = True
                 _log.warning("topic_config.interrupted error=%r", error)
-            except Exception:  # noqa: BLE001  logged; what changes later must still be read
+            except Exception as error:  # noqa: BLE001  logged; what changes later must still be read
                 self._all_stale = True
-                _log.exception("topic_config.failed")
+                failed(_log, error, "topic_config.failed")
 
     async def _catch_up(self) -> None:
         zk = self._session.current

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from harness.broker.background import reported
 from harness.broker.cleaner.choosing import Cleanable, cleanable, dirtiest
 from harness.broker.cleaner.cleaning import Abandoned, Cleaned, Cleaning
 from harness.broker.cleaner.offset_map import capacity_of
@@ -20,6 +21,7 @@ from harness.broker.log.log import Log
 from harness.broker.replicas.partition import Partition
 from harness.broker.replicas.replicas import Replicas, now_s
 from harness.broker.state_log import StateLog
+from harness.broker.unexpected import failed
 from harness.events import Compaction
 from harness.values import TopicPartition
 
@@ -59,6 +61,8 @@ class LogCleaner:
                 asyncio.create_task(self._clean_for_ever(number), name=f"log-cleaner-{number}")
                 for number in range(self.config["log.cleaner.threads"])
             ]
+            for task in self._tasks:
+                task.add_done_callback(reported)
 
     async def stop(self) -> None:
         """Stop; unfinished segments are removed."""
@@ -170,7 +174,7 @@ class LogCleaner:
             _log.error("cleaning.failed log=%s error=%s", log.folder, error)
         except Exception as error:  # noqa: BLE001  a log that cannot be cleaned must not keep the others dirty
             self._uncleanable[log.topic, log.partition] = log
-            _log.exception("cleaning.failed log=%s is left alone from now on reason=%s", log.folder, error)
+            failed(_log, error, "cleaning.failed log=%s is left alone from now on", log.folder)
         else:
             _log.info(
                 "cleaning.complete log=%s from=%d to=%d read=%d written=%d records=%d kept=%d without_key=%d",

@@ -102,6 +102,11 @@ class ActiveController:
         self._topics = TopicEvents(self._env, self._partitions, self._replicas)
         self._notifications = Notifications(self._env, self._replicas)
 
+    @property
+    def channels(self) -> tuple[list[int], list[int]]:
+        """The brokers to which there is a channel, and those that are taken for registered."""
+        return self._channels.brokers, self._context.live_or_shutting_down
+
     async def take_over(self) -> None:
         """Read the state of the cluster and repair it (`onControllerFailover`, in its order).
 

@@ -9,9 +9,11 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from harness.broker.background import reported
 from harness.broker.configs.config import Endpoint
 from harness.broker.controller.request_batch import ControlRequest
 from harness.broker.state_log import StateLog
+from harness.broker.unexpected import failed
 from harness.broker.wire.messages import ApiMessage
 from harness.broker.wire.transport import Connection, PeerError, Transport
 from harness.broker.zookeeper.znodes import BrokerRegistration
@@ -41,6 +43,8 @@ class ControllerChannels:
     def __init__(self, settings: ChannelSettings) -> None:
         self._settings = settings
         self._channels: dict[int, _Channel] = {}
+        self._senders: dict[asyncio.Task[None], int] = {}
+        """Tasks that send, with the broker of each."""
 
     def add_broker(self, registration: BrokerRegistration) -> None:
         """Open a channel to a broker; no-op if there is one."""
@@ -49,7 +53,9 @@ class ControllerChannels:
         if endpoint is None:
             log.error("channel.refused broker=%d reason=no_listener_%s", broker_id, self._settings.peer_listener)
         elif broker_id not in self._channels:
-            self._channels[broker_id] = _Channel(self._settings, broker_id, endpoint)
+            self._channels[broker_id] = channel = _Channel(self._settings, broker_id, endpoint)
+            self._senders[channel.sender] = broker_id
+            channel.sender.add_done_callback(lambda sender: self._senders.pop(sender))
 
     async def remove_broker(self, broker_id: int) -> None:
         """Close a channel; its queue is lost."""
@@ -57,6 +63,11 @@ class ControllerChannels:
         if channel is not None:
             channel.close()
             await channel.closed()
+
+    @property
+    def brokers(self) -> list[int]:
+        """The brokers to which something sends, in order."""
+        return sorted(self._senders.values())
 
     def close(self) -> None:
         """Stop sending."""
@@ -88,7 +99,8 @@ class _Channel:
         self._queue: asyncio.Queue[tuple[ControlRequest, float]] = asyncio.Queue()
         """Requests, each with the instant at which it was made."""
         self._connection: Connection | None = None
-        self._sender = asyncio.create_task(self._send_all(), name=f"controller-to-{broker_id}")
+        self.sender = asyncio.create_task(self._send_all(), name=f"controller-to-{broker_id}")
+        self.sender.add_done_callback(reported)
 
     def put(self, request: ControlRequest) -> None:
         """Queue a request."""
@@ -96,12 +108,12 @@ class _Channel:
 
     def close(self) -> None:
         """Drop the connection and all that is queued."""
-        self._sender.cancel()
+        self.sender.cancel()
         self._disconnect()
 
     async def closed(self) -> None:
         """Return when the sender has ended."""
-        await asyncio.gather(self._sender, return_exceptions=True)
+        await asyncio.gather(self.sender, return_exceptions=True)
         self._disconnect()
 
     async def _send_all(self) -> None:
@@ -111,8 +123,8 @@ class _Channel:
             correlation_id += 1
             try:
                 await self._send(request, correlation_id, made_at_s)
-            except Exception:  # costs this request; those behind it are still sent
-                log.exception("channel.failed broker=%d api=%s", self._broker_id, request.api)
+            except Exception as error:  # noqa: BLE001  costs this request; those behind it are still sent
+                failed(log, error, "channel.failed broker=%d api=%s", self._broker_id, request.api)
                 self._disconnect()
 
     async def _send(self, request: ControlRequest, correlation_id: int, made_at_s: float) -> None:

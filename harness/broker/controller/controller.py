@@ -25,6 +25,7 @@ from harness.broker.controller.replica_elections import ELECTION_EVENT, Election
 from harness.broker.controller.statistics import ControllerStatistics, EventTimes
 from harness.broker.rules import ProtocolRules
 from harness.broker.state_log import StateLog
+from harness.broker.unexpected import failed
 from harness.broker.wire.transport import Transport
 from harness.broker.zookeeper.client import Delete, SessionExpired, WatchType
 from harness.broker.zookeeper.session import ZooKeeperSession
@@ -114,6 +115,11 @@ class Controller:
     def unclean_leader_elections(self) -> int:
         """How many leaders this broker has elected uncleanly since it started."""
         return self._settings.counters.unclean_leader_elections
+
+    @property
+    def channels(self) -> tuple[list[int], list[int]]:
+        """The brokers to which there is a channel, and those that are taken for registered; none without an office."""
+        return ([], []) if self._active is None else self._active.channels
 
     def is_deleting(self, topic: str) -> bool:
         """Whether a topic is to be deleted, if this broker is controller and knows."""
@@ -278,8 +284,8 @@ class Controller:
             await self._maybe_resign()
         except SessionExpired:
             raise  # the office is lost with the session, and event Expire says so
-        except Exception:
-            log.exception("election.failed")
+        except Exception as error:  # noqa: BLE001  logged; another broker is elected
+            failed(log, error, "election.failed")
             await self._trigger_move()
             await asyncio.sleep(GIVE_UP_PAUSE_S)
 

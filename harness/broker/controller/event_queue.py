@@ -8,10 +8,12 @@ import logging
 from collections import deque
 from collections.abc import Awaitable, Callable
 
+from harness.broker.background import reported
 from harness.broker.controller.errors import ControllerMovedError
 from harness.broker.controller.request_batch import PendingRequestsError
 from harness.broker.controller.statistics import EventTimes
 from harness.broker.state_log import StateLog
+from harness.broker.unexpected import failed
 from harness.broker.zookeeper.client import SessionExpired
 from harness.events import ControllerEvent, ControllerMoved
 
@@ -83,6 +85,7 @@ class EventQueue:
     def start(self) -> None:
         """Begin to process events."""
         self._consumer = asyncio.create_task(self._consume(), name="controller-events")
+        self._consumer.add_done_callback(reported)
 
     async def stop(self) -> None:
         """Stop processing, in the middle of an event if need be; pre-empt what is queued. Idempotent."""
@@ -139,9 +142,9 @@ class EventQueue:
         except SessionExpired as error:
             outcome = SessionExpired.__name__
             log.warning("event.interrupted name=%s reason=%s", event.name, error)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  logged; the events behind it are still processed
             outcome = type(error).__name__
-            log.exception("event.failed name=%s", event.name)
+            failed(log, error, "event.failed name=%s", event.name)
         self.times.end(clock() - began)
         self._state_log.emit(
             ControllerEvent(

@@ -6,11 +6,11 @@ answered, so every acknowledged commit survives the coordinator (`GroupMetadataM
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from harness.broker.background import every
+from harness.broker.background import begin, every
 from harness.broker.coordinator.effects import TimerKind
 from harness.broker.coordinator.expiration import Expiration
 from harness.broker.coordinator.loading import read_to_end
@@ -85,12 +85,12 @@ class GroupCoordinator:
             if topic == OFFSETS_TOPIC and self.store.rules.late_unloads_are_ignored:
                 self._unload(partition, leader_epoch)
             elif topic == OFFSETS_TOPIC:
-                _begin(self._late_unloads, self._unload_late(partition, leader_epoch))
+                begin(self._late_unloads, self._unload_late(partition, leader_epoch), "unload-group-partition")
         for topic, partition, leader_epoch in gained:
             members = self.store.members_of(partition)
             if topic == OFFSETS_TOPIC and self.store.begin_load(partition, leader_epoch):
                 self.members.let_go(members, ErrorCode.NOT_COORDINATOR)
-                _begin(self._loads, self._load(partition, leader_epoch))
+                begin(self._loads, self._load(partition, leader_epoch), "load-group-partition")
 
     def partitions_deleted(self, deleted: Collection[TopicPartition]) -> None:
         """Remove every position in partitions whose topic is being deleted (`handleDeletedPartitions`).
@@ -290,10 +290,3 @@ def _decide(
         known = latest.get(key)
         if not isinstance(known, OffsetRecord) or known.log_offset < record.log_offset:
             latest[key] = record
-
-
-def _begin(tasks: set[asyncio.Task[None]], work: Coroutine[None, None, None]) -> None:
-    """Start a task, which is in the list until it is done."""
-    task = asyncio.get_running_loop().create_task(work)
-    tasks.add(task)
-    task.add_done_callback(tasks.discard)

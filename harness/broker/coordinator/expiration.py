@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from harness.broker.background import begin
 from harness.broker.coordinator.group import GroupState
 from harness.broker.coordinator.members import GroupMembers
 from harness.broker.coordinator.placement import partition_of
@@ -40,9 +41,7 @@ class Expiration:
         for shard, keys in self.store.commits_to(set(partitions)).items():
             self.store.forget(shard, keys)
             names = {key.group for key in keys}
-            task = asyncio.get_running_loop().create_task(self._retire(shard, keys, names), name="withdraw-offsets")
-            self.under_way.add(task)
-            task.add_done_callback(self.under_way.discard)
+            begin(self.under_way, self._retire(shard, keys, names), "withdraw-offsets")
 
     async def expire(self) -> None:
         """Remove expired offsets (KIP-211), and empty groups."""

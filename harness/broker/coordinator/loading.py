@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from harness.broker.coordinator.topic import CoordinatorLog
+from harness.broker.unexpected import failed
 
 _log = logging.getLogger(__name__)
 
@@ -47,7 +48,7 @@ async def read_to_end(
             offset, log = next_offset, find()
     except Exception as failure:  # noqa: BLE001  logged; whatever it is, see above
         disk_error = str(failure) if isinstance(failure, OSError) else ""
-        _log.exception("load.failed partition=%s offset=%d", partition, offset)
+        failed(_log, failure, "load.failed partition=%s offset=%d", partition, offset)
     return LogRead(offset, disk_error)
 
 

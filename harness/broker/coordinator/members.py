@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from harness.broker.background import begin
 from harness.broker.coordinator.effects import (
     NO_MEMBER_ID,
     Assigned,
@@ -165,9 +166,7 @@ class GroupMembers:
                 case Store():
                     if isinstance(effect.purpose, Assigned):
                         self.store.counters.rebalances.mark(1, self.wall_ms())
-                    task = asyncio.get_running_loop().create_task(self._store(membership, effect), name="store-group")
-                    self._stores.add(task)
-                    task.add_done_callback(self._stores.discard)
+                    begin(self._stores, self._store(membership, effect), "store-group")
 
     def _ticket(self) -> tuple[Ticket, asyncio.Future[Any]]:
         self._last_ticket += 1

@@ -49,6 +49,11 @@ class Shards(Generic[T]):
         return [each for each in sorted(self._shards.items(), key=lambda item: item[0]) if each[1].state == "owned"]
 
     @property
+    def present(self) -> list[int]:
+        """The partitions that are loaded or loading, in order."""
+        return sorted(partition for partition, shard in self._shards.items() if shard.state != "absent")
+
+    @property
     def is_loading(self) -> bool:
         """Whether a part is not loaded yet."""
         return any(shard.state == "loading" for shard in self._shards.values())

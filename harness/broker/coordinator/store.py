@@ -69,6 +69,11 @@ class GroupStore:
 
     # --- loads and unloads ---
 
+    @property
+    def present(self) -> list[int]:
+        """The partitions that are loaded or loading, in order."""
+        return self._shards.present
+
     def begin_load(self, partition: int, leader_epoch: int) -> bool:
         """Mark a partition as loading; False when a newer epoch is known."""
         return self._shards.begin_load(partition, leader_epoch)

@@ -11,9 +11,9 @@ import logging
 from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field
 
+from harness.broker.background import reported
 from harness.broker.configs.config import BrokerConfig
 from harness.broker.log.epoch_cache import UNDEFINED_EPOCH, EpochEnd
-from harness.broker.log.log import OffsetsOutOfOrder
 from harness.broker.log.validation import InvalidRecords
 from harness.broker.metadata_cache import MetadataCache
 from harness.broker.replicas import fetcher_messages as messages
@@ -24,6 +24,7 @@ from harness.broker.replicas.partition import Partition, TruncationCause
 from harness.broker.replicas.replicas import now_s
 from harness.broker.replicas.replication import NEVER_S, Truncation, truncation_after, truncation_without_epochs
 from harness.broker.rules import ProtocolRules
+from harness.broker.unexpected import failed, is_unexpected
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.sentinels import EARLIEST, LATEST
 from harness.broker.wire.transport import Connection, Message, PeerError, Transport
@@ -108,14 +109,19 @@ class LeaderFetcher:
                         continue
                     log.info("fetcher.round failed leader=%d error=%s", self.leader_id, error)
                     await self._pause(self.settings.seconds("replica.fetch.backoff.ms"))
-                except Exception:  # replication must go on, whatever this was
-                    log.exception("fetcher.round failed leader=%d", self.leader_id)
+                except Exception as error:  # noqa: BLE001  replication must go on, whatever this was
+                    failed(log, error, "fetcher.round failed leader=%d", self.leader_id)
                     self._disconnect()
                     await self._pause(self.settings.seconds("replica.fetch.backoff.ms"))
                 finally:
                     self._interrupted = False
         finally:
             self._disconnect()
+
+    @property
+    def has_no_session(self) -> bool:
+        """Whether the leader answered the last full fetch without a session."""
+        return self._session.is_denied
 
     async def _round(self) -> None:
         connection = self._connection or await self._connect()
@@ -347,10 +353,10 @@ class LeaderFetcher:
 
     def _fail(self, following: Following, why: str, error: Exception | None = None) -> None:
         """Stop following a partition until the controller sends its next leader epoch; the leader's others continue."""
-        unexpected = error if not isinstance(error, OffsetsOutOfOrder | OSError) else None
-        log.warning(
-            "fetcher.partition failed partition=%s-%d why=%s", *following.partition.key, why, exc_info=unexpected
-        )
+        if error is not None and is_unexpected(error):
+            failed(log, error, "fetcher.partition failed partition=%s-%d", *following.partition.key)
+        else:
+            log.warning("fetcher.partition failed partition=%s-%d why=%s", *following.partition.key, why)
         self._followed.pop(following.partition.key, None)
 
 
@@ -371,7 +377,7 @@ class Fetchers:
             if leader_id not in self._by_leader:
                 fetcher = LeaderFetcher(leader_id, self.settings)
                 task = asyncio.create_task(fetcher.run(), name=f"fetcher-{leader_id}")
-                task.add_done_callback(_log_end)
+                task.add_done_callback(reported)
                 self._by_leader[leader_id] = (fetcher, task)
             self._by_leader[leader_id][0].follow(led, as_they_are)
 
@@ -380,6 +386,16 @@ class Fetchers:
         for key in keys:
             for fetcher, _ in self._by_leader.values():
                 fetcher.unfollow(key)
+
+    @property
+    def leaders(self) -> list[int]:
+        """The leaders that fetchers run for, in order."""
+        return sorted(self._by_leader)
+
+    @property
+    def without_session(self) -> list[int]:
+        """Those of them that answered the last full fetch without a session."""
+        return sorted(leader_id for leader_id, (fetcher, _) in self._by_leader.items() if fetcher.has_no_session)
 
     def stop_idle(self) -> None:
         """End the fetchers without partitions."""
@@ -401,8 +417,3 @@ class Fetchers:
 def _next_records(following: Following) -> PartitionRequest:
     log = following.partition.log
     return PartitionRequest(following.partition.key, following.leader_epoch, log.log_end_offset, log.log_start_offset)
-
-
-def _log_end(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and (error := task.exception()) is not None:
-        log.error("fetcher.task failed name=%s", task.get_name(), exc_info=error)

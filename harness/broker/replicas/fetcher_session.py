@@ -20,6 +20,7 @@ class FetcherSession:
     _epoch: int = FIRST_EPOCH
     _known: dict[TopicPartition, PartitionRequest] = field(default_factory=dict)
     """The last request to the leader."""
+    _denied: bool = False
 
     def next(self, partitions: Sequence[PartitionRequest]) -> Difference:
         """Return the changes for exactly these partitions, assuming that the request is sent."""
@@ -36,10 +37,17 @@ class FetcherSession:
         if not fits:
             self.lost()
         elif session_id == NO_SESSION:
+            self._denied = self._epoch == FIRST_EPOCH
             self._id, self._epoch = NO_SESSION, FIRST_EPOCH
         else:
+            self._denied = False
             self._id, self._epoch = session_id, next_epoch(self._epoch)
         return fits
+
+    @property
+    def is_denied(self) -> bool:
+        """Whether the leader answered the last full fetch without a session."""
+        return self._denied
 
     def refused(self, error: int) -> None:
         """Start again, as the leader refuses this session."""

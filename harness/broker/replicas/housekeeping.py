@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from harness.broker.background import every
+from harness.broker.background import every, reported
 from harness.broker.configs.config import BrokerConfig
 from harness.broker.configs.config_types import LONG_MAX
 from harness.broker.replicas.replicas import Replicas
@@ -38,6 +38,8 @@ class Housekeeping:
         if self.config["log.flush.scheduler.interval.ms"] < LONG_MAX:
             interval_s = self._seconds("log.flush.scheduler.interval.ms")
             self._tasks.append(asyncio.create_task(every(interval_s, self._sync, name="flush"), name="flush"))
+        for task in self._tasks:
+            task.add_done_callback(reported)
 
     async def stop(self) -> None:
         """End."""

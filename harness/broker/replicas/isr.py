@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 
-from harness.broker.background import every
+from harness.broker.background import begin, every
 from harness.broker.replicas.partition import Partition
 from harness.broker.replicas.replicas import Replicas, now_s
 from harness.broker.replicas.replication import NEVER_S
@@ -183,11 +183,4 @@ class IsrKeeper:
             self._last_publish_s = now_s()
 
     def _spawn(self, work: Coroutine[None, None, None], name: str) -> None:
-        task = asyncio.create_task(work, name=name)
-        self._tasks.add(task)
-        task.add_done_callback(self._ended)
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("isr.task failed name=%s", task.get_name(), exc_info=error)
+        begin(self._tasks, work, name)

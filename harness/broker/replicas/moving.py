@@ -10,6 +10,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from harness.broker.background import reported
 from harness.broker.log.batch import iter_batches
 from harness.broker.log.epoch_cache import LeaderEpochCache
 from harness.broker.log.log import Log
@@ -74,6 +75,7 @@ class ReplicaMover:
                 return ErrorCode.KAFKA_STORAGE_ERROR
             move = self._moves[key] = Move(partition, directory)
             move.task = asyncio.create_task(self._run(move), name=f"move {key[0]}-{key[1]}")
+            move.task.add_done_callback(reported)
         return ErrorCode.NONE
 
     async def stop(self) -> None:

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from harness.broker.background import reported
 from harness.broker.log.directory import LogDirectory
 from harness.broker.rules import ProtocolRules
 from harness.broker.state_log import StateLog
@@ -48,6 +49,7 @@ class DirectoryFailures:
     def _failed(self, error: OSError) -> None:
         """Schedule a step of its own: the caller that met the error is in the middle of something."""
         self._handling = asyncio.create_task(self._handle(error), name="log-directory-failure")
+        self._handling.add_done_callback(reported)
 
     async def _handle(self, error: OSError) -> None:
         offline = self.take_offline()

@@ -67,7 +67,7 @@ class ReplicaManager:
     isr: IsrKeeper = field(init=False)
     control: ControlRequests = field(init=False)
     _deleted_logs: DeletedLogs = field(init=False)
-    _fetchers: Fetchers = field(init=False)
+    fetchers: Fetchers = field(init=False)
     _checkpointer: asyncio.Task[None] | None = field(init=False, default=None)
     _checkpointed: dict[TopicPartition, int] | None = field(init=False, default=None)
     """None if it is unknown which of two checkpoints is on disk."""
@@ -106,7 +106,7 @@ class ReplicaManager:
         self.fetch_server = FetchServer(
             replicas=self.replicas, isr=self.isr, state_log=self.state_log, rules=self.rules
         )
-        self._fetchers = Fetchers(
+        self.fetchers = Fetchers(
             FetcherSettings(
                 broker_id=self.config.broker_id,
                 config=self.config,
@@ -119,7 +119,7 @@ class ReplicaManager:
         )
         self.control = ControlRequests(
             replicas=self.replicas,
-            fetchers=self._fetchers,
+            fetchers=self.fetchers,
             metadata=self.metadata,
             state_log=self.state_log,
             rules=self.rules,
@@ -173,7 +173,7 @@ class ReplicaManager:
         self._deleted_logs.stop()
         await self.mover.stop()
         await self.isr.stop()
-        await self._fetchers.stop()
+        await self.fetchers.stop()
         await self._checkpoint()
 
     def disk_failed(self, directory: str) -> int:

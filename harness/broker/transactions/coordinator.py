@@ -6,12 +6,12 @@ coordinator (`TransactionCoordinator` and `TransactionStateManager` in Kafka).
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Coroutine, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
 from harness.broker.administration.producer_ids import ProducerIds
-from harness.broker.background import every
+from harness.broker.background import begin, every
 from harness.broker.coordinator.loading import read_to_end
 from harness.broker.coordinator.placement import partition_of
 from harness.broker.coordinator.shards import Shards
@@ -72,8 +72,8 @@ class TransactionCoordinator:
 
     def start(self, *, abort_every_s: float, expire_every_s: float) -> None:
         """Abort what has timed out and forget what has expired, again and again."""
-        self._begin(every(abort_every_s, self.abort_timed_out, name="abort-transactions"))
-        self._begin(every(expire_every_s, self.expire, name="expire-transactional-ids"))
+        begin(self._tasks, every(abort_every_s, self.abort_timed_out, name="abort-transactions"), "abort-transactions")
+        begin(self._tasks, every(expire_every_s, self.expire, name="expire-transactional-ids"), "expire-ids")
 
     def leadership_changed(self, gained: list[Leadership], lost: list[Leadership]) -> None:
         """Start to load what this broker leads now of `__transaction_state`, and forget what it no longer leads."""
@@ -88,7 +88,7 @@ class TransactionCoordinator:
         for topic, partition, leader_epoch in gained:
             if topic == TRANSACTIONS_TOPIC and self.shards.begin_load(partition, leader_epoch):
                 self.markers.cancel(partition)
-                self._begin(self._load(partition, leader_epoch))
+                begin(self._tasks, self._load(partition, leader_epoch), "load-transactions")
 
     async def stop(self) -> None:
         """End whatever is under way."""
@@ -159,7 +159,7 @@ class TransactionCoordinator:
         for transaction in self.transactions():
             if transaction.has_timed_out(self.wall_ms()) and self._is_current(transaction):
                 _log.info("transaction.timed_out transactional_id=%s", transaction.transactional_id)
-                self._begin(self._abort(transaction))
+                begin(self._tasks, self._abort(transaction), "abort-transaction")
 
     async def expire(self) -> None:
         """Forget transactional ids that nothing has used for long (`transactional.id.expiration.ms`)."""
@@ -401,11 +401,6 @@ class TransactionCoordinator:
                 error=error,
             )
         )
-
-    def _begin(self, work: Coroutine[None, None, None]) -> None:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
 
 def _batches(expired: Iterable[Transaction], max_bytes: int) -> list[list[Transaction]]:

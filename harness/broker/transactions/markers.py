@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from harness.broker.background import begin, reported
 from harness.broker.metadata_cache import MetadataCache
 from harness.broker.rules import RIGHT, ProtocolRules
 from harness.broker.state_log import StateLog
@@ -135,6 +136,7 @@ class MarkerDelivery:
     def _look_for_leaders(self) -> None:
         if self._looking is None or self._looking.done():
             self._looking = asyncio.get_running_loop().create_task(self._find_leaders(), name="find-marker-leaders")
+            self._looking.add_done_callback(reported)
 
     async def _find_leaders(self) -> None:
         while self._unknown:
@@ -152,6 +154,7 @@ class MarkerDelivery:
         if sender is None or sender.done():
             work = self._send_queue(broker_id)
             self._senders[broker_id] = asyncio.get_running_loop().create_task(work, name=f"markers-to-{broker_id}")
+            self._senders[broker_id].add_done_callback(reported)
 
     async def _send_queue(self, broker_id: int) -> None:
         """Send what waits for a broker, until nothing does."""
@@ -261,9 +264,7 @@ class MarkerDelivery:
         if not self._is_pending(completion) or (unmarked and self.rules.completion_waits_for_every_marker):
             return
         del self._pending[_name(completion)]
-        task = asyncio.get_running_loop().create_task(self._complete(completion), name="complete-transaction")
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        begin(self._tasks, self._complete(completion), "complete-transaction")
 
     async def _complete(self, completion: Completion) -> None:
         while await self.store(completion) is ErrorCode.COORDINATOR_NOT_AVAILABLE:

@@ -43,6 +43,8 @@ Decision = ErrorCode | TransactionMetadata
 class ImpossibleTransition(Exception):
     """A transition that no request can cause: a mistake of the coordinator."""
 
+    is_mistake = True
+
 
 @dataclass(slots=True, eq=False)
 class Transaction:

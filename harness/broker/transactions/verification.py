@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from harness.broker.background import reported
 from harness.broker.coordinator.placement import partition_of
 from harness.broker.metadata_cache import MetadataCache
 from harness.broker.replicas.replicas import now_s
@@ -100,6 +101,7 @@ class CoordinatorQuestions:
         if asker is None or asker.done():
             work = self._ask(coordinator)
             self._askers[coordinator] = asyncio.get_running_loop().create_task(work, name=f"verify-at-{coordinator}")
+            self._askers[coordinator].add_done_callback(reported)
 
     async def _ask(self, coordinator: int) -> None:
         while queue := self._waiting.pop(coordinator, None):

@@ -10,6 +10,7 @@ import socket
 from collections.abc import Coroutine
 from typing import Any
 
+from harness.broker.background import begin
 from harness.broker.configs.config import Endpoint
 from harness.broker.wire.connections import ClientConnection, Connections, take_in
 from harness.broker.wire.dispatch import CloseConnection, Dispatcher
@@ -83,15 +84,7 @@ class SocketServer:
         self._sockets.clear()
 
     def _run(self, work: Coroutine[Any, Any, None], name: str) -> asyncio.Task[None]:
-        task = asyncio.create_task(work, name=name)
-        self._tasks.add(task)
-        task.add_done_callback(self._ended)
-        return task
-
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("server.task failed name=%s", task.get_name(), exc_info=error)
+        return begin(self._tasks, work, name)
 
     async def _accept(self, listener: str, listening: socket.socket) -> None:
         """Take connections in as long as there are places; in between they wait with the kernel."""

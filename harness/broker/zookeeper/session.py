@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
+from harness.broker.background import reported
 from harness.broker.state_log import StateLog
 from harness.broker.wire.sentinels import UNKNOWN_BROKER_EPOCH
 from harness.broker.zookeeper.client import ConnectionLoss, SessionState, ZooKeeper
@@ -61,7 +62,7 @@ class ZooKeeperSession:
         """
         await self._connect(self._current)
         self._keeper = asyncio.create_task(self._replace_expired(), name="zookeeper-session")
-        self._keeper.add_done_callback(_log_end)
+        self._keeper.add_done_callback(reported)
 
     async def stop(self) -> None:
         """End the session; this broker's ephemerals vanish at once. Idempotent."""
@@ -114,8 +115,3 @@ class ZooKeeperSession:
             else:
                 return fresh
             await asyncio.sleep(RECONNECT_WAIT_S)
-
-
-def _log_end(task: asyncio.Task[None]) -> None:
-    if not task.cancelled() and (error := task.exception()) is not None:
-        log.error("session.keeper failed", exc_info=error)

@@ -34,6 +34,7 @@ from harness.events import (
     Recovery,
     RegistrationsRead,
     Truncate,
+    UnexpectedError,
     ZkWrite,
 )
 from harness.store.history import (
@@ -689,6 +690,17 @@ def test_a_folder_of_a_deleted_log_has_when_it_could_be_removed(rows: Rows) -> N
     assert (unheard["began_ns"], unheard["stopped_ns"]) == (ours["began_ns"], None)
     assert [row["disk_failed"] for row in (ours, unheard, failed)] == [False, False, True]
     assert ours["folder"] == "orders-0.0-delete"
+
+
+@case
+def an_unforeseen_error(out: RunWriter) -> None:
+    out.event(1, UnexpectedError(operation="election.failed", error="KeyError: 3", at="controller.py:7 _elect"))
+
+
+def test_an_error_says_where_it_was_raised(rows: Rows) -> None:
+    (row,) = rows(an_unforeseen_error, "unexpected_errors")
+    said = (row["broker"], row["operation"], row["error"], row["at"])
+    assert said == (1, "election.failed", "KeyError: 3", "controller.py:7 _elect")
 
 
 @case

@@ -183,7 +183,7 @@ async def test_error_of_a_handler_is_logged_with_its_traceback(
     assert await bad.closed()
     good.send(metadata(2))
     assert echoed(await good.frame(), 2) == ["t"]
-    [line] = [record for record in caplog.records if record.name == LOGGER]
+    [line] = [record for record in caplog.records if record.exc_info]
     assert line.levelno == logging.ERROR
     assert line.exc_info is not None
     assert "a mistake of ours" in str(line.exc_info[1])

@@ -1,0 +1,52 @@
+"""What does a broker hold, beside what it needs? Logged at intervals, so that leftovers show.
+
+What is not ended with its cause (a fetcher without a replica, a channel to a broker that is gone, groups of a partition
+that another broker leads) costs nothing at first, and in the end a broker its memory or its connections.
+"""
+
+from dataclasses import dataclass
+
+from harness.broker.controller.controller import Controller
+from harness.broker.coordinator.store import GroupStore
+from harness.broker.replicas.fetch_sessions import FetchSessions
+from harness.broker.replicas.fetcher import Fetchers
+from harness.broker.replicas.replicas import Replicas
+from harness.broker.state_log import StateLog
+from harness.broker.transactions.coordinator import TransactionCoordinator
+from harness.events import NO_LEADER, Holdings
+from harness.values import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+
+INTERVAL_S = 2.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Ledger:
+    """Writes what the parts of a broker hold to its log."""
+
+    replicas: Replicas
+    fetchers: Fetchers
+    sessions: FetchSessions
+    controller: Controller
+    groups: GroupStore
+    transactions: TransactionCoordinator
+    state_log: StateLog
+
+    async def write(self) -> None:
+        """Write one line."""
+        partitions, own = self.replicas.all(), self.replicas.broker_id
+        leads = [partition.key for partition in partitions if partition.leader == own]
+        channels, live = self.controller.channels
+        self.state_log.emit(
+            Holdings(
+                fetchers=self.fetchers.leaders,
+                followed=sorted({each.leader for each in partitions} - {own, NO_LEADER}),
+                without_session=self.fetchers.without_session,
+                session_slots=self.sessions.slots,
+                channels=channels,
+                live=live,
+                group_partitions=self.groups.present,
+                group_leads=sorted(partition for topic, partition in leads if topic == OFFSETS_TOPIC),
+                transaction_partitions=self.transactions.shards.present,
+                transaction_leads=sorted(partition for topic, partition in leads if topic == TRANSACTIONS_TOPIC),
+            )
+        )
