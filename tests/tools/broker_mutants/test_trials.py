@@ -174,25 +174,27 @@ def _digest_with(changed: list[tuple[FunctionType, CodeType]]) -> str:
     return digest()
 
 
-@pytest.mark.parametrize(
-    ("module", "text", "error"),
-    [
-        pytest.param("log/batch.py", "position += size => pass", "more CPU time than it may", id="it hangs"),
-        pytest.param("log/segment_index.py", "SegmentIndex.__init__ early-return", "AttributeError", id="it fails"),
-    ],
-)
 def test_a_mutant_that_leaves_no_history_is_in_doubt_and_says_why(
-    module: str, text: str, error: str, intact: Intact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    intact: Intact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sweep, "LEAST_CPU_S", 1.0)
-    deadly = trial(mutant(module, text), [0])
-    put_to([deadly], Answering(HELD), intact, tmp_path)
-    assert (deadly.outcome(), deadly.by()) == (Outcome.IN_DOUBT, [NO_HISTORY])
-    assert error in deadly.says()
+    hanging = trial(mutant("log/batch.py", "position += size => pass"), [0])
+    put_to([hanging], Answering(HELD), intact, tmp_path)
+    assert (hanging.outcome(), hanging.by()) == (Outcome.IN_DOUBT, [NO_HISTORY])
+    assert "more CPU time than it may" in hanging.says()
 
 
-def test_a_mutant_that_never_serves_leaves_a_history_of_its_start(intact: Intact, tmp_path: Path) -> None:
-    deadly, judge = trial(mutant(REPLICATION, DEADLY), [0]), Answering(VIOLATED)
+@pytest.mark.parametrize(
+    ("module", "text"),
+    [
+        pytest.param(REPLICATION, DEADLY, id="it serves nothing"),
+        pytest.param("log/segment_index.py", "SegmentIndex.__init__ early-return", id="it raises errors"),
+    ],
+)
+def test_a_mutant_that_never_serves_leaves_a_history_of_its_start(
+    module: str, text: str, intact: Intact, tmp_path: Path
+) -> None:
+    deadly, judge = trial(mutant(module, text), [0]), Answering(VIOLATED)
     put_to([deadly], judge, intact, tmp_path)
     assert [each for each in judge.folders if each] == [[0]]
     assert (deadly.outcome(), deadly.errors) == (Outcome.FOUND, 0)
