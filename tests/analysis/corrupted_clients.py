@@ -174,9 +174,10 @@ def _last_commit(run: Evidence) -> tuple[Line, list[Line]] | None:
     if not commits:
         return None
     last = commits[-1]
-    fetches = run.lines(OPERATIONS, kind="fetch_committed", type="ok", topic=ORDERS, partition=0)
+    same = {"topic": ORDERS, "partition": 0, "process": last["process"]}
+    fetches = run.lines(OPERATIONS, kind="fetch_committed", type="ok", **same)
     after = [line for line in fetches if line["index"] > last["index"]]
-    return last, [*run.lines(OPERATIONS, kind="commit", index=last["index"]), *after]
+    return last, [*run.lines(OPERATIONS, kind="commit", index=last["index"], **same), *after]
 
 
 def lower_read_back(run: Evidence) -> bool:

@@ -62,6 +62,7 @@ _OF_CLIENTS = _OF_VALUES | frozenset(
         "poll-skip",
         "stale-read-after-ack",
         "unseen",
+        "recorded-answers",
     }
 )
 _OF_READERS = _OF_TRANSACTIONS_READ | frozenset(
@@ -113,6 +114,7 @@ _OF_BROKERS = frozenset(
     "recovery-points",
     "retention",
     "shutting-down",
+    "unexpected-errors",
 }
 
 CORRUPTIONS = {
