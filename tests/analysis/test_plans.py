@@ -46,6 +46,7 @@ SCANS = 2
 MORE_SCANS = {
     ("unseen", "polls"): 5,
     ("unseen", "sends"): 3,
+    ("duplicate", "polls"): 3,
     ("lost-write", "polls"): 4,
     ("I20", "sends"): 4,
     ("lost-committed-write", "polls"): 4,
