@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 DEFAULT_OUT = Path("sweeps")
 MAX_SCHEDULES = 10_000_000
-WHY_NO_OBJECTIVES = "time in a sweep is virtual: its delays are drawn, and say nothing of a service"
+WHY_NO_OBJECTIVES = "a sweep has virtual time and drawn delays, so its durations say nothing about a service"
 EVERY_S = 10.0
 """Interval between two lines of progress without a terminal."""
 

@@ -1,7 +1,7 @@
 """Sends requests that the steps of a scenario state, as a client, and compares the answers with what they expect.
 
-Each request has a connection of its own, so that one that waits for its answer delays no other. It is sent once; only
-an answer that says that the broker cannot serve it now is followed by another try.
+Each request has a connection of its own, so that one that waits for its answer delays no other. It is sent once, and
+again only after an error of `UNREADY` that is not the expected answer.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ UNREADY = frozenset(
         ErrorCode.CONCURRENT_TRANSACTIONS,
     }
 )
-"""Errors of a request without effect, which may be asked again."""
+"""Errors after which a request has had no effect, so that it may be sent again."""
 
 Find = Callable[[], Awaitable[int]]
 """Returns the broker that a request goes to now, -1 while there is none."""
@@ -152,7 +152,7 @@ class Requests:
     async def coordinator(self, key: str, *, of_transactions: bool) -> int:
         """Return the broker that coordinates a group or transactional id, -1 while there is none.
 
-        To ask creates the topic of coordinators.
+        The request makes the broker create `__consumer_offsets` or `__transaction_state` if there is none.
         """
         asked = FindCoordinatorRequest(key=key, key_type=int(of_transactions))
         answer = await self._of_any(asked, FIND_VERSION)

@@ -1,6 +1,7 @@
-"""What may a broker hold at an instant, by what it does?
+"""What may a broker hold at an instant, given the partitions that it leads and follows and its office?
 
-A line is read together with the one before it, seconds earlier: what is left over in both is not about to be ended.
+Each line is compared with the one before it, seconds earlier. Only what is left over in both breaks a rule: a leftover
+of a single line may be about to end.
 """
 
 from collections.abc import Callable
@@ -72,7 +73,7 @@ def holds(state: Held | None, event: Event) -> Held | Illegal:
 
 
 _FEW_SESSIONS = 100
-"""With fewer slots sessions of others may take all of them."""
+"""With so few slots, the sessions of consumers and other brokers may take all of them."""
 
 SUBJECT = Subject(
     name="holdings",

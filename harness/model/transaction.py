@@ -24,7 +24,7 @@ STEPS = {
 """From which states each is reached: `TransactionState.validPreviousStates`, and aborts of nothing since KIP-890."""
 LOADED = ""
 LAST_EPOCH = 32_766
-"""Of a producer id: one less than a short holds, which is kept for fencing."""
+"""The largest epoch of a producer id in use; 32,767 is reserved for fencing."""
 
 
 class Transaction(Struct, frozen=True, kw_only=True):
@@ -91,11 +91,9 @@ def changes_state(state: Transaction | None, event: Event) -> Transaction | Ille
 
 
 def _replaces_producer(known: Transaction, event: Event) -> bool:
-    """Whether a producer id is given up whose epochs are not used up; one that has expired is forgotten."""
+    """Return whether the id gets another producer id before the epochs of the present one are used up."""
     epoch = known.producer_epoch
-    if epoch is None or known.state == DEAD or known.producer_id == event["producer_id"]:
-        return False
-    return epoch < LAST_EPOCH
+    return epoch is not None and epoch < LAST_EPOCH and known.producer_id != event["producer_id"]
 
 
 def sends_markers(state: Transaction | None, event: Event) -> Transaction | Illegal:

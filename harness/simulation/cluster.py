@@ -64,7 +64,7 @@ class SimulatedCluster:
         return tuple((broker.host, CLIENT_PORT) for broker in self.brokers.values())
 
     def accuse(self, spinning: Spinning) -> None:
-        """Let the broker that takes most of the steps say so in its log; none does if clients take them."""
+        """Report the spin in the log of the broker that takes most of the steps; in none if clients take them."""
         broker = next((each for name in spinning.busiest if (each := self._running.get(name))), None)
         if broker is not None:
             broker.fails(spinning, "steps of one second")

@@ -47,9 +47,9 @@ MARGIN_S = 600.0
 """Virtual time beyond load and recovery, for all that surrounds them."""
 MAX_EVENTS_A_SECOND = 100_000
 STEPS_OF_PROCESS = 1000
-"""That a broker or client may take in a second of virtual time: the busiest second of the standing battery has 400."""
+"""Steps that a broker or client may take in a second of virtual time; the busiest second of the battery has 400."""
 STEPS_OF_RECORD = 100
-"""That a record may cost all of them: to send, replicate and read it, and to answer."""
+"""Steps that one record may cost in all processes: to send, replicate, read and acknowledge it."""
 
 
 @dataclass(frozen=True, kw_only=True)

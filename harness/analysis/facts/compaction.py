@@ -22,8 +22,8 @@ def compactions(state_changes: StateChanges) -> DataFrame:
 def superseded(compactions: DataFrame, sends: DataFrame, polls: DataFrame, replica_records: DataFrame) -> DataFrame:
     """One row an offset whose record may be gone, as a later one with its key is known, or as it is a tombstone.
 
-    A send that was written twice has a second offset, at which it was read. A record of a transaction that may have
-    been aborted may be gone too, and replaces none if it was certainly aborted.
+    Of a record that was written twice, the second offset is known from those that read it. A record of a transaction
+    that may have been aborted may be gone too, and replaces none if it was certainly aborted.
     Any replica counts: a follower of a leader that has cleaned its log lacks the same records.
     """
     cleaned = compactions.groupBy(*PARTITION_KEY).agg(F.max("until_offset").alias("compacted_to"))

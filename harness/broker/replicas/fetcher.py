@@ -354,7 +354,7 @@ class LeaderFetcher:
     def _fail(self, following: Following, why: str, error: Exception | None = None) -> None:
         """Stop following a partition until the controller sends its next leader epoch; the leader's others continue."""
         if error is not None and is_unexpected(error):
-            failed(log, error, "fetcher.partition failed partition=%s-%d", *following.partition.key)
+            failed(log, error, "fetcher.partition failed partition=%s-%d why=%s", *following.partition.key, why)
         else:
             log.warning("fetcher.partition failed partition=%s-%d why=%s", *following.partition.key, why)
         self._followed.pop(following.partition.key, None)

@@ -1,7 +1,7 @@
 """What the page of a run takes from its facts: figures side by side with other runs, and when its faults were.
 
-Of a run that did not end as expected it is the last good one before it, of a good run the first bad one after it: of
-the same scenario, system and driver, and of the same seed, if there is one.
+A run that did not end as expected is compared with the last good run before it, and a good run with the first bad run
+after it. Both runs have the same scenario, system and driver, and the same seed if there is such a run.
 """
 
 from collections.abc import Callable, Iterable
@@ -19,7 +19,7 @@ from harness.store.folder import RunFolder
 LOOKED_AT = 200
 """Runs of the same scenario that are looked at, the newest first."""
 BAD = (State.VIOLATED, State.HELD, State.MISSED, State.BROKEN)
-"""Of a run that did not end as expected: it is bad, not merely inconclusive; held where a planted bug was missed."""
+"""States of a run that is bad and not merely inconclusive. HELD is one where a planted bug was not found."""
 MOST = 8
 """Runs on one page."""
 

@@ -6,9 +6,9 @@ the load is compared with the content of ZooKeeper that is older than a while: a
 live brokers count only if no broker has come or gone since, and they and deleted topics only if the last heal was that
 long ago.
 
-A broker that was not registered when the deletion of a topic began is not notified, in Kafka 2.5 neither: if its
-process lived on, its remembering the topic is a note. The last write of a state of the topic counts as part of the
-deletion.
+The controller notifies the brokers that are registered when the deletion of a topic begins, in Kafka too. A broker that
+registered later without a restart keeps the topic, which is a note. The last write of a partition's state counts as
+part of the deletion.
 """
 
 from typing import ClassVar
