@@ -246,4 +246,4 @@ def test_objectives_are_named_as_not_judged(
     monkeypatch.setattr("sys.argv", ["chaos", "simulate", "smoke", *options])
     with pytest.raises(SystemExit):
         cli.main()
-    assert "not judged: objectives (no_write_s, lag_records); time in a sweep is virtual" in capsys.readouterr().err
+    assert "not judged: objectives (no_write_s, lag_records); a sweep has virtual time" in capsys.readouterr().err
