@@ -8,8 +8,8 @@ CHAOS_ENGINE ?= sail
 PIP_AUDIT = 2.10.1
 export VENV KAFKA_LIBS
 unexport PYTHONDONTWRITEBYTECODE # uv compiles nothing: without bytecode each of many processes would compile all it imports
-# CHAOS_ENGINE judges in the rest: Sail takes a fifth of the processor time. Apache Spark judges in quick tests and at night.
-# WORKERS is the number of workers of pytest. One of three has Spark's session, and all import every quick test; others wait more.
+# CHAOS_ENGINE judges in the slow tier: Sail takes a fifth of the processor time. Apache Spark judges in fast tests and at night.
+# WORKERS is the number of workers of pytest. One of three has Spark's session, and all import every fast test; others wait more.
 RUN = PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 
 help: ## say what can be made
@@ -23,16 +23,16 @@ airflow: ## start Airflow on this machine with the DAGs and the page of this rep
 	@./bootstrap.sh
 	@exec "$(VENV)/bin/python" -m chaos_airflow.standalone
 
-test: ## what must hold before a change is shown: lint, every quick test, one whole run; COVERAGE=1 adds the coverage
+test: ## what must hold before a change is shown: lint, every fast test, one whole run; COVERAGE=1 adds the coverage
 	@./bootstrap.sh requirements-dev.txt
 	@mkdir -p artifacts; $(MAKE) --no-print-directory lint >artifacts/lint.txt 2>&1 & lint=$$!; trap 'kill $$lint' INT TERM; \
-	$(RUN) pytest --numprocesses $(or $(WORKERS),3) -m quick --junitxml=artifacts/test.xml $(if $(COVERAGE),--cov=harness --cov-report=); tests=$$?; \
-	[ -z "$(COVERAGE)" ] || echo "coverage of harness/ by quick tests: $$($(RUN) coverage report --format=total) % of lines"; \
+	$(RUN) pytest --numprocesses $(or $(WORKERS),3) -m fast --junitxml=artifacts/test.xml $(if $(COVERAGE),--cov=harness --cov-report=); tests=$$?; \
+	[ -z "$(COVERAGE)" ] || echo "coverage of harness/ by fast tests: $$($(RUN) coverage report --format=total) % of lines"; \
 	wait $$lint; lint=$$?; cat artifacts/lint.txt; exit $$((tests || lint))
 
-test-all: ## the rest: real clusters, containers, Airflow, a browser, Kafka's own tools, many whole histories
+test-all: ## the slow tests: real clusters, containers, Airflow, a browser, Kafka's own tools, many whole histories
 	@./bootstrap.sh requirements-dev.txt
-	@$(RUN) CHAOS_ENGINE=$(CHAOS_ENGINE) pytest --numprocesses $(or $(WORKERS),4) -m rest --junitxml=artifacts/test-all.xml
+	@$(RUN) CHAOS_ENGINE=$(CHAOS_ENGINE) pytest --numprocesses $(or $(WORKERS),4) -m slow --junitxml=artifacts/test-all.xml
 
 nightly: ## what is too long for every change, with a summary page; SCALE=0.01 tries it small
 	@./bootstrap.sh requirements-dev.txt

@@ -69,49 +69,49 @@ LONG = (
     "tests/system/test_extras.py",
 )
 """Modules and groups that take a minute or more, the longest first: begun last, each would be waited for alone."""
-REST = {"airflow", "browser", "cluster", "docker", "jvm", "whole"}
+SLOW = {"airflow", "browser", "cluster", "docker", "jvm", "whole"}
 """Marks of what `make test` leaves to `make test-all`."""
 FIXTURES = {"airflow": "airflow", "airflow_server": "airflow", "docker_images": "docker", "engine_proxy": "docker"}
 """Fixtures that mark the tests that use them."""
 GROUP = pytest.StashKey[str]()
 """Group of the running test."""
-SAYS_REST = re.compile(rf"\bmark\.({'|'.join(sorted(REST))})\b|\b({'|'.join(sorted(FIXTURES))})\b")
-"""What the text of a module has in which a test may belong to the rest."""
+SAYS_SLOW = re.compile(rf"\bmark\.({'|'.join(sorted(SLOW))})\b|\b({'|'.join(sorted(FIXTURES))})\b")
+"""What the text of a module has that marks a test as slow."""
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Let the rest import no module that has nothing of it: each worker imports whatever it collects."""
+    """Collect no module without slow tests for the slow tier: each worker imports all that it collects."""
     is_module = collection_path.suffix == ".py" and collection_path.name.startswith("test_")
-    if config.option.markexpr == "rest" and is_module and not says_rest(collection_path):
+    if config.option.markexpr == "slow" and is_module and not says_slow(collection_path):
         return True
     return None
 
 
-def says_rest(module: Path) -> bool:
-    """Return whether a test of this module may belong to the rest, by its text."""
-    return bool(SAYS_REST.search(module.read_text(encoding="utf-8")))
+def says_slow(module: Path) -> bool:
+    """Return whether a test of this module may be slow, by its text."""
+    return bool(SAYS_SLOW.search(module.read_text(encoding="utf-8")))
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Put every test into one of two tiers, `quick` and `rest`: tests that need much belong to the rest.
+    """Put every test into one of two tiers, `fast` and `slow`.
 
     A whole tier leaves out what another commit draws; named modules or tests are run.
     """
-    of_the_rest: list[pytest.Item] = []
+    slow: list[pytest.Item] = []
     for item in items:
         for fixture in FIXTURES.keys() & set(getattr(item, "fixturenames", ())):
             item.add_marker(FIXTURES[fixture])
         marks = {mark.name for mark in item.iter_markers()}
         if "spark" in getattr(item, "fixturenames", ()) and {"spark", *group_of(item.nodeid).split()} - marks:
             raise pytest.UsageError(f"{item.nodeid} shares the Spark session: its module must say so with a mark")
-        is_rest = bool(marks & REST) and "smoke" not in marks
-        if is_rest and not says_rest(ROOT / item.nodeid.partition("::")[0]):
-            raise pytest.UsageError(f"{item.nodeid} belongs to the rest: its module must say so with a mark")
-        item.add_marker("rest" if is_rest else "quick")
-        if is_rest:
-            of_the_rest.append(item)
-    if config.option.markexpr == "rest" and (left_out := waiting(of_the_rest)):
+        is_slow = bool(marks & SLOW) and "smoke" not in marks
+        if is_slow and not says_slow(ROOT / item.nodeid.partition("::")[0]):
+            raise pytest.UsageError(f"{item.nodeid} is slow: its module must say so with a mark")
+        item.add_marker("slow" if is_slow else "fast")
+        if is_slow:
+            slow.append(item)
+    if config.option.markexpr == "slow" and (left_out := waiting(slow)):
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
 
@@ -151,14 +151,14 @@ def _apache_spark(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
 def spark(pytestconfig: pytest.Config) -> "Iterator[SparkSession]":
     """One Spark session for all tests that are marked `spark`.
 
-    CHAOS_ENGINE chooses its engine; in the rest for whole histories only, as in there others take Apache Spark.
+    CHAOS_ENGINE chooses its engine; in the slow tier for whole histories only, as the others there take Apache Spark.
     """
     from harness.analysis.engine.session import spark_session, tuned
 
     group = pytestconfig.stash.get(GROUP, "")
     with shared(pytestconfig, "spark") as running:
         running.callback(gc.collect)  # objects that call the JVM when they are collected cannot do so later
-        anywhere = group == WHOLE or pytestconfig.option.markexpr != "rest"
+        anywhere = group == WHOLE or pytestconfig.option.markexpr != "slow"
         session = running.enter_context(spark_session(anywhere=anywhere))
         running.enter_context(tuned(session, 0))
         yield session

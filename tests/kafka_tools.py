@@ -18,7 +18,7 @@ def has_kafka() -> bool:
 
 
 needs_kafka = pytest.mark.skipif(not has_kafka(), reason="no jars of real Kafka: make kafka-libs")
-takes_turns = pytest.mark.by_turns(4, of="Kafka's tools")
+takes_turns = pytest.mark.rotating(4, of="Kafka's tools")
 """For tests that start JVM after JVM; what takes one or two is tried every time."""
 
 

@@ -51,14 +51,14 @@ def sampled(parts: Sequence[T], number: int) -> list[T]:
 def waiting(items: Sequence[pytest.Item]) -> list[pytest.Item]:
     """Return the tests that wait for another commit.
 
-    Of a module's that are marked `by_turns(n)` the commit draws n; with `of=name`, n of all modules' of that name. With
+    Of a module's that are marked `rotating(n)` the commit draws n; with `of=name`, n of all modules' of that name. With
     `together=True` a module counts as one: its tests share what is dear.
     """
     numbers: dict[str, int] = {}
     groups = defaultdict(set)
     parts_of: dict[pytest.Item, tuple[str, str]] = {}
     for item in items:
-        if mark := item.get_closest_marker("by_turns"):
+        if mark := item.get_closest_marker("rotating"):
             module = item.nodeid.partition("::")[0]
             group, part = mark.kwargs.get("of", module), module if mark.kwargs.get("together") else item.nodeid
             numbers[group] = mark.args[0]

@@ -55,19 +55,19 @@ def collected(*items: Item, tier: str) -> list[Item]:
 @pytest.mark.parametrize(
     ("marks", "fixtures", "tier"),
     [
-        pytest.param([], ["tmp_path"], "quick", id="a test that needs nothing"),
-        pytest.param(["spark"], ["spark"], "quick", id="one that shares the Spark session"),
-        pytest.param(["cluster"], [], "rest", id="one that starts real processes"),
-        pytest.param(["cluster", "smoke"], [], "quick", id="the one whole run"),
-        pytest.param(["spark", "whole"], [], "rest", id="one of many whole histories"),
-        pytest.param([], ["airflow"], "rest", id="one whose fixture starts Airflow"),
-        pytest.param([], ["docker_images"], "rest", id="one whose fixture needs an engine"),
+        pytest.param([], ["tmp_path"], "fast", id="a test that needs nothing"),
+        pytest.param(["spark"], ["spark"], "fast", id="one that shares the Spark session"),
+        pytest.param(["cluster"], [], "slow", id="one that starts real processes"),
+        pytest.param(["cluster", "smoke"], [], "fast", id="the one whole run"),
+        pytest.param(["spark", "whole"], [], "slow", id="one of many whole histories"),
+        pytest.param([], ["airflow"], "slow", id="one whose fixture starts Airflow"),
+        pytest.param([], ["docker_images"], "slow", id="one whose fixture needs an engine"),
     ],
 )
 def test_every_test_is_in_one_tier(marks: Sequence[str], fixtures: Sequence[str], tier: str) -> None:
     item = Item(marks, fixtures)
     collected(item, tier="")
-    assert {"quick", "rest"} & set(item.marks) == {tier}
+    assert {"fast", "slow"} & set(item.marks) == {tier}
 
 
 @pytest.mark.parametrize(
@@ -98,25 +98,25 @@ def test_few_sessions_are_shared_by_many(module: str, group: str) -> None:
     ("tier", "module", "ignored"),
     [
         pytest.param(
-            "rest",
+            "slow",
             "tests/checks/test_service.py",
             True,
-            id="the rest leaves out a module that has nothing of it",
+            id="the slow tier leaves out a module without slow tests",
         ),
-        pytest.param("rest", "tests/analysis/engine/test_jvm.py", None, id="a module with a mark is looked at"),
-        pytest.param("rest", "tests/cluster/containers/test_driver.py", None, id="one with a fixture too"),
-        pytest.param("rest", "tests/dags/conftest.py", None, id="what is no module of tests as well"),
-        pytest.param("quick", "tests/checks/test_service.py", None, id="the quick tests look at every module"),
+        pytest.param("slow", "tests/analysis/engine/test_jvm.py", None, id="a module with a mark is looked at"),
+        pytest.param("slow", "tests/cluster/containers/test_driver.py", None, id="one with a fixture too"),
+        pytest.param("slow", "tests/dags/conftest.py", None, id="what is no module of tests as well"),
+        pytest.param("fast", "tests/checks/test_service.py", None, id="the fast tier looks at every module"),
     ],
 )
-def test_a_worker_of_the_rest_imports_what_may_belong_to_it(tier: str, module: str, ignored: bool | None) -> None:
+def test_a_worker_of_the_slow_tier_imports_what_may_belong_to_it(tier: str, module: str, ignored: bool | None) -> None:
     config = SimpleNamespace(option=SimpleNamespace(markexpr=tier))
     assert pytest_ignore_collect(ROOT / module, cast("pytest.Config", config)) is ignored
 
 
-def test_a_test_of_the_rest_in_a_module_that_does_not_say_so_is_refused() -> None:
-    with pytest.raises(pytest.UsageError, match="belongs to the rest"):
-        collected(Item(["whole"], [], module="tests/checks/test_service.py"), tier="quick")
+def test_a_slow_test_in_a_module_that_does_not_say_so_is_refused() -> None:
+    with pytest.raises(pytest.UsageError, match="is slow"):
+        collected(Item(["whole"], [], module="tests/checks/test_service.py"), tier="fast")
 
 
 def test_a_commit_has_its_sample_and_another_commit_another(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,7 +151,7 @@ def test_a_checkout_draws_by_its_commit_and_a_tree_without_one_by_its_content(tm
 @pytest.mark.parametrize(
     ("tier", "number"),
     [
-        pytest.param("rest", 3, id="a whole tier has the commit's"),
+        pytest.param("slow", 3, id="a whole tier has the commit's"),
         pytest.param("", 9, id="a named module is run whole"),
     ],
 )
@@ -159,7 +159,7 @@ def test_of_those_that_take_turns_the_commit_draws_some(
     tier: str, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sampling, "ALL", False)
-    marked = [Item(["jvm", "by_turns"], [], name=f"test_{number}") for number in range(9)]
+    marked = [Item(["jvm", "rotating"], [], name=f"test_{number}") for number in range(9)]
     unmarked = Item(["jvm"], [], name="test_another")
     left = collected(*marked, unmarked, tier=tier)
     assert (unmarked in left, len(left)) == (True, number + 1)
@@ -168,19 +168,19 @@ def test_of_those_that_take_turns_the_commit_draws_some(
 def test_tests_of_several_modules_may_take_turns_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sampling, "ALL", False)
     modules = sorted(ROOT.glob("tests/integration/test_*.py"))[:9]
-    marked = [Item(["jvm", "by_turns"], [], module=str(module.relative_to(ROOT)), of="long") for module in modules]
-    assert len(collected(*marked, tier="rest")) == 3
+    marked = [Item(["jvm", "rotating"], [], module=str(module.relative_to(ROOT)), of="long") for module in modules]
+    assert len(collected(*marked, tier="slow")) == 3
 
 
 def test_tests_that_share_what_is_dear_are_drawn_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sampling, "ALL", False)
     modules = [str(module.relative_to(ROOT)) for module in sorted(ROOT.glob("tests/integration/test_*.py"))[:9]]
     marked = [
-        Item(["jvm", "by_turns"], [], module=module, name=name, of="dear", together=True)
+        Item(["jvm", "rotating"], [], module=module, name=name, of="dear", together=True)
         for module in modules
         for name in ("test_it", "test_that")
     ]
-    left = [item.nodeid.partition("::")[0] for item in collected(*marked, tier="rest")]
+    left = [item.nodeid.partition("::")[0] for item in collected(*marked, tier="slow")]
     assert {module: left.count(module) for module in left} == dict.fromkeys(left, 2)
     assert len(left) == 2 * 3
 

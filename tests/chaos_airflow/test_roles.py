@@ -16,7 +16,7 @@ from tests.beside import beside
 from tests.chaos_airflow.run_folders import NIGHTLY, SMOKE, begun, made, phase, swept, with_documents
 from tests.chaos_airflow.test_access import SWEPT, addresses
 
-pytestmark = [pytest.mark.airflow, pytest.mark.timeout(900), pytest.mark.by_turns(1, of="pages", together=True)]
+pytestmark = [pytest.mark.airflow, pytest.mark.timeout(900), pytest.mark.rotating(1, of="pages", together=True)]
 FAB = "airflow.providers.fab.auth_manager.fab_auth_manager.FabAuthManager"
 USERS_TIMEOUT_S = 180.0
 FIRST_ANSWER_TIMEOUT_S = 120.0

@@ -56,7 +56,7 @@ def test_what_is_written_is_typed(chaos: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.cluster
-@pytest.mark.by_turns(1)
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_written_passes_its_test_and_the_conformance_suite(chaos: Any, kind: str, tmp_path: Path) -> None:
     assert chaos("new", kind, "my-own", "--into", str(tmp_path / "plugins"))[0] == 0

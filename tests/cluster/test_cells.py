@@ -219,7 +219,7 @@ def test_every_kind_has_a_row_and_each_cell_that_works_a_scenario_that_is_valid(
         assert read_scenario(cell.scenario(), "cell").driver == cell.driver
 
 
-@pytest.mark.by_turns(6, of="cells")
+@pytest.mark.rotating(6, of="cells")
 @pytest.mark.parametrize("cell", parameters(working()), indirect=True)
 def test_a_fault_is_confirmed_and_healed_and_nothing_is_left(cell: Cell, place: Place) -> None:
     folder = phases.create_from(read_scenario(cell.scenario(), "cell"), 1, place.runs)
@@ -238,7 +238,7 @@ def test_a_fault_is_confirmed_and_healed_and_nothing_is_left(cell: Cell, place: 
     assert list(left_of(place, namespaces)) == []
 
 
-@pytest.mark.by_turns(0, of="cells whose harness dies")
+@pytest.mark.rotating(0, of="cells whose harness dies")
 @pytest.mark.parametrize("cell", parameters(lasting()), indirect=True)
 def test_a_reaper_leaves_nothing_where_supervisor_and_harness_died_while_it_was_in_force(
     cell: Cell, place: Place, tmp_path: Path

@@ -97,7 +97,7 @@ __all__ = [
 ]
 """Tests that every driver must pass, on each driver and system of this project."""
 
-pytestmark = pytest.mark.by_turns(20)
+pytestmark = pytest.mark.rotating(20)
 
 SESSION = "zookeeper.session.timeout.ms"
 QUICK = {SESSION: "1000"}

@@ -30,7 +30,7 @@ from harness.zookeeper.kazoo_view import KazooView
 from harness.zookeeper.view import ClusterView, PartitionView
 from tests.cluster.test_faketime import needs_faketime
 
-pytestmark = [pytest.mark.cluster, pytest.mark.by_turns(34)]
+pytestmark = [pytest.mark.cluster, pytest.mark.rotating(34)]
 
 QUICK = {"zookeeper.session.timeout.ms": "1500"}
 ALL: dict[str, Any] = {"brokers": 3, "properties": QUICK}

@@ -61,7 +61,7 @@ def test_the_steps_are_mapped_over_one_task_and_the_page_follows(airflow: dict[s
     assert parsed["dag"] == [False, 1, None]
 
 
-@pytest.mark.by_turns(3, of="dag.test()")
+@pytest.mark.rotating(3, of="dag.test()")
 def test_a_night_in_which_one_step_fails_has_its_page(airflow: dict[str, str], tmp_path: Path) -> None:
     result, output = python(RUN, str(small_checkout(tmp_path)), environment=airflow)
     assert result["state"] == "failed"
@@ -77,7 +77,7 @@ def test_a_night_in_which_one_step_fails_has_its_page(airflow: dict[str, str], t
     assert f"page  {page}" in output
 
 
-@pytest.mark.by_turns(3, of="dag.test()")
+@pytest.mark.rotating(3, of="dag.test()")
 def test_without_a_checkout_the_first_task_says_what_is_missing(airflow: dict[str, str], tmp_path: Path) -> None:
     result, output = python(RUN, str(tmp_path), environment=airflow)
     assert (result["state"], result["tasks"]["steps[-1]"][0]) == ("failed", "failed")

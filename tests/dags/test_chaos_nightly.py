@@ -63,7 +63,7 @@ def test_the_task_group_of_a_run_is_mapped_twice(airflow: dict[str, str]) -> Non
     assert parsed["dag"] == [False, 1, None]
 
 
-@pytest.mark.by_turns(3, of="dag.test()")
+@pytest.mark.rotating(3, of="dag.test()")
 def test_runs_of_every_outcome(airflow: dict[str, str], tmp_path: Path) -> None:
     answers = {
         "smoke": ["PASS"],
@@ -115,7 +115,7 @@ def test_runs_of_every_outcome(airflow: dict[str, str], tmp_path: Path) -> None:
     assert result["names"]["run.start[3]"] == "controlled-shutdown · process · seed 3"
 
 
-@pytest.mark.by_turns(3, of="dag.test()")
+@pytest.mark.rotating(3, of="dag.test()")
 def test_a_cluster_that_does_not_start_is_stopped_and_nothing_follows(airflow: dict[str, str], tmp_path: Path) -> None:
     suites = tmp_path / "suites.yaml"
     suites.write_text(json.dumps({"one": {"description": "One", "runs": [{"scenario": "pause", "seed": 1}]}}))
@@ -139,7 +139,7 @@ def test_a_cluster_that_does_not_start_is_stopped_and_nothing_follows(airflow: d
     assert all('"stop"' in RunFolder(path).phases.read_text() for path in folders)
 
 
-@pytest.mark.by_turns(3, of="dag.test()")
+@pytest.mark.rotating(3, of="dag.test()")
 def test_a_suite_that_is_refused_fails_alone_and_sends_no_event(airflow: dict[str, str], tmp_path: Path) -> None:
     result = python(RUN, "{}", f"{tmp_path}/suites.txt:none", environment=airflow)
     states = result["tasks"]

@@ -91,7 +91,7 @@ def serving(server: TCPServer) -> Iterator[int]:
         server.shutdown()
 
 
-@pytest.mark.by_turns(3, of="dag.test()")
+@pytest.mark.rotating(3, of="dag.test()")
 def test_every_run_has_its_seed_and_who_is_documented_as_told_is_told(airflow: dict[str, str], tmp_path: Path) -> None:
     Mailbox.mails = []
     (documented,) = DOCUMENTED.findall((ROOT / "docs" / "how-to" / "run-in-airflow.md").read_text(encoding="utf-8"))

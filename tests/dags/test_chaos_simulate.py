@@ -56,7 +56,7 @@ def test_a_sweep_that_cannot_be_carried_out_says_so(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.jvm
-@pytest.mark.by_turns(1, of="long")
+@pytest.mark.rotating(1, of="long")
 def test_a_planted_bug_is_found_by_a_sweep_and_that_is_as_expected(airflow: dict[str, str]) -> None:
     request = {
         "scenario": "kill-leader",

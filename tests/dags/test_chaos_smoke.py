@@ -114,7 +114,7 @@ def test_the_smoke_scenario_holds(airflow: dict[str, str]) -> None:
     assert (run / "report.html").exists()
 
 
-@pytest.mark.by_turns(3, of="dag.test()")
+@pytest.mark.rotating(3, of="dag.test()")
 def test_a_run_for_ci_ends_with_an_exit_code_and_junit_xml(airflow: dict[str, str], tmp_path: Path) -> None:
     code = f"OUTCOMES, FOLDER = {list(OUTCOMES)!r}, {str(tmp_path)!r}\n{IN_CI}"
     assert result_of(python(code, environment=airflow, timeout_s=400)) == {
@@ -142,7 +142,7 @@ def test_where_junit_xml_cannot_be_written_nothing_is_begun(tmp_path: Path, juni
 
 
 @pytest.mark.airflow
-@pytest.mark.by_turns(3, of="dag.test()")
+@pytest.mark.rotating(3, of="dag.test()")
 def test_the_program_needs_nothing_but_the_checkout(tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("AIRFLOW", "PYTHON"))}
     environment |= {"HOME": str(tmp_path), "TMPDIR": str(tmp_path)}

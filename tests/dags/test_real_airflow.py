@@ -17,7 +17,7 @@ from harness.system.pids import environment_values
 from harness.verdict import EnvironmentVerdict, SystemVerdict
 from tests.airflow_server import Airflow
 
-pytestmark = [pytest.mark.airflow, pytest.mark.cluster, pytest.mark.by_turns(1)]
+pytestmark = [pytest.mark.airflow, pytest.mark.cluster, pytest.mark.rotating(1)]
 
 SCENARIO = """\
 name: {name}

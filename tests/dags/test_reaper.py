@@ -84,7 +84,7 @@ def test_parsing_imports_nothing_heavy(airflow: dict[str, str]) -> None:
     assert (parsed["catchup"], parsed["max_active_runs"], parsed["timeouts_s"]) == (False, 1, [1800.0])
 
 
-@pytest.mark.by_turns(3, of="dag.test()")
+@pytest.mark.rotating(3, of="dag.test()")
 def test_a_round_removes_what_is_left_and_names_it_in_its_log(airflow: dict[str, str], left: ProcessIdentity) -> None:
     done = python(RUN, airflow)
     output = done.stdout + done.stderr

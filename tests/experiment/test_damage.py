@@ -140,14 +140,14 @@ def test_damage_is_noticed(runs: Runs) -> None:
 
 
 @pytest.mark.whole
-@pytest.mark.by_turns(1)
+@pytest.mark.rotating(1)
 def test_every_damage_to_every_file_is_noticed(runs: Runs) -> None:
     noticed(runs, cases(runs))
 
 
 @pytest.mark.spark
 @pytest.mark.whole
-@pytest.mark.by_turns(1)
+@pytest.mark.rotating(1)
 def test_no_damage_accuses_an_intact_run_or_lets_a_failing_one_pass(
     spark: SparkSession, runs: Runs, tmp_path: Path
 ) -> None:

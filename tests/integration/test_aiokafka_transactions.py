@@ -18,7 +18,7 @@ from tests.integration.transactional_peers import Peer, peer, topic
 
 __all__ = ["peer", "topic"]
 
-pytestmark = [pytest.mark.cluster, pytest.mark.by_turns(4)]
+pytestmark = [pytest.mark.cluster, pytest.mark.rotating(4)]
 
 PATIENCE_S = 120
 

@@ -116,7 +116,7 @@ def pytest_in(folder: Path, tests: str) -> str:
     return done.stdout
 
 
-@pytest.mark.by_turns(1)
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("system", ["kafka:3.9.1", "kafka:4.4.0"])
 def test_the_original_is_disturbed_in_the_same_way(system: str, tmp_path: Path) -> None:
     kafka = system_named(system)

@@ -9,7 +9,7 @@ import pytest
 
 from harness.contracts.registry import Kind, capabilities, fault, names
 
-pytestmark = [pytest.mark.cluster, pytest.mark.by_turns(2)]
+pytestmark = [pytest.mark.cluster, pytest.mark.rotating(2)]
 
 
 def ran(folder: Path, *arguments: str) -> str:

@@ -21,7 +21,7 @@ from harness.store.phase_log import ends
 from harness.verdict import EnvironmentVerdict, FaultVerdict, SystemVerdict
 from tests.cluster.containers.engine_proxy import EngineProxy
 
-pytestmark = [pytest.mark.docker, pytest.mark.by_turns(1)]
+pytestmark = [pytest.mark.docker, pytest.mark.rotating(1)]
 
 SCENARIO = """\
 name: brief

@@ -23,7 +23,7 @@ from harness.judging.needs import answerable
 from harness.scenario.file import read_scenario
 from tests.cluster.external.secured import ADMIN_PASSWORD, Certificates
 
-pytestmark = [pytest.mark.cluster, pytest.mark.by_turns(1, of="existing clusters")]
+pytestmark = [pytest.mark.cluster, pytest.mark.rotating(1, of="existing clusters")]
 
 SCRIPT = Path(__file__).parents[2] / "tools/outside_cluster.sh"
 TIMEOUT_S = 900

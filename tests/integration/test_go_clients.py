@@ -19,7 +19,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = [pytest.mark.cluster, pytest.mark.by_turns(0)]
+pytestmark = [pytest.mark.cluster, pytest.mark.rotating(0)]
 
 SOURCES = Path(__file__).parent / "go_clients"
 GO = shutil.which("go")

@@ -11,7 +11,7 @@ from tests.integration.transactional_peers import Peer, peer, topic
 
 __all__ = ["peer", "topic"]
 
-pytestmark = [pytest.mark.cluster, pytest.mark.by_turns(1)]
+pytestmark = [pytest.mark.cluster, pytest.mark.rotating(1)]
 
 PATIENCE_S = 120
 

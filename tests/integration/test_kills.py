@@ -28,7 +28,7 @@ def kill_of(number: int, driver: str, victim: Victim, phase: Phase) -> Kill:
     return Kill(number=number, driver=driver, scenario=BRIEF, victim=victim, phase=phase, fault=fault, after_s=after_s)
 
 
-@pytest.mark.by_turns(3)
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize(
     "kill",
     [

@@ -45,7 +45,7 @@ def row(run: SuiteRun) -> object:
 
 @pytest.mark.published
 @pytest.mark.cluster
-@pytest.mark.by_turns(1)
+@pytest.mark.rotating(1)
 @pytest.mark.timeout(LONGEST_S + 60)
 @pytest.mark.parametrize("run", [row(run) for run in load_suite(PUBLISHED).runs])
 def test_a_published_bug_is_seen_in_the_release_that_has_it_alone(run: SuiteRun, tmp_path: Path) -> None:

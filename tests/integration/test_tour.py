@@ -39,7 +39,7 @@ def test_its_first_command_is_what_every_run_of_the_tests_does() -> None:
 
 
 @pytest.mark.whole
-@pytest.mark.by_turns(1, of="long")
+@pytest.mark.rotating(1, of="long")
 def test_its_commands_do_what_it_says(tmp_path: Path) -> None:
     chaos = tmp_path / "bin" / "chaos"
     chaos.parent.mkdir()

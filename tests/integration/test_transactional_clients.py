@@ -31,7 +31,7 @@ from tools.peers import Peer, create_topic
 
 __all__ = ["peer", "topic"]
 
-pytestmark = [pytest.mark.cluster, pytest.mark.by_turns(0)]
+pytestmark = [pytest.mark.cluster, pytest.mark.rotating(0)]
 
 HERE = Path(__file__).parent
 PATIENCE_S = 120

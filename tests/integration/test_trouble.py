@@ -40,7 +40,7 @@ from tests.brief import BRIEF
 from tests.cluster.containers.engine_proxy import EngineProxy
 from tests.verdicts import CONFIRMED
 
-pytestmark = [pytest.mark.cluster, pytest.mark.by_turns(4)]
+pytestmark = [pytest.mark.cluster, pytest.mark.rotating(4)]
 
 CUT_OFF = BRIEF.replace("kind: kill", "kind: isolate")
 

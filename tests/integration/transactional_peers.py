@@ -14,7 +14,7 @@ PARTITIONS = 3
 PROPERTIES = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": "500"}
 KINDS = [
     pytest.param("ours", id="this broker"),
-    pytest.param("kafka", id="Kafka 3.9.1", marks=pytest.mark.by_turns(0, of="clients on real Kafka")),
+    pytest.param("kafka", id="Kafka 3.9.1", marks=pytest.mark.rotating(0, of="clients on real Kafka")),
 ]
 
 

@@ -17,7 +17,7 @@ from harness.cluster.systems.kafka.releases import release_of
 from harness.cluster.systems.system import system_named
 from tests.integration.test_existing_clusters import SCRIPT, TIMEOUT_S, base_port
 
-pytestmark = [pytest.mark.cluster, pytest.mark.by_turns(2)]
+pytestmark = [pytest.mark.cluster, pytest.mark.rotating(2)]
 
 RELEASE = "4.4.0"
 INTERCEPTORS = Path(__file__).parents[2] / "recorders/java/src/main/java/org/kafkachaos/recorder"

@@ -42,7 +42,7 @@ def digests(name: str, *, backwards: bool = False) -> list[str]:
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(name, marks=() if name == "kill" else (pytest.mark.whole, pytest.mark.by_turns(2)))
+        pytest.param(name, marks=() if name == "kill" else (pytest.mark.whole, pytest.mark.rotating(2)))
         for name in (*FAULTS, "every power", "every power, through codecs", "transactions of a group")
     ],
 )

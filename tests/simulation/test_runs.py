@@ -97,7 +97,7 @@ def contents(folder: RunFolder) -> dict[str, bytes]:
 @pytest.mark.parametrize(
     "name",
     [
-        pytest.param(listed.name, marks=() if listed.name == "smoke" else (pytest.mark.whole, pytest.mark.by_turns(6)))
+        pytest.param(listed.name, marks=() if listed.name == "smoke" else (pytest.mark.whole, pytest.mark.rotating(6)))
         for listed in registry.plugins(registry.Kind.SCENARIO)
         if listed.name not in REFUSED
     ],

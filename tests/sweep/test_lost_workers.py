@@ -11,7 +11,7 @@ from harness.contracts import registry
 from harness.scenario.file import scenario_yaml
 from tests.simulation.scenarios import scenario
 
-pytestmark = [pytest.mark.jvm, pytest.mark.by_turns(2, of="sessions")]
+pytestmark = [pytest.mark.jvm, pytest.mark.rotating(2, of="sessions")]
 
 ROOT = Path(registry.__file__).parents[2]
 

@@ -151,7 +151,7 @@ def judged_on(master: str, run: Path) -> dict[str, Any]:
     return dict(json.loads(ended.stdout))
 
 
-@pytest.mark.by_turns(1, of="long")
+@pytest.mark.rotating(1, of="long")
 def test_a_sweep_survives_the_death_of_an_executor_and_a_run_is_judged_as_on_one_machine(tmp_path: Path) -> None:
     content = with_murder(tmp_path / "content")
     murder = {"kind": "murder", "at_s": 1.0, "duration_s": 1.0, "target": "one"}

@@ -116,7 +116,7 @@ def test_a_command_names_the_extra_that_it_takes(
             ],
             1,
             id="a history is judged",
-            marks=(pytest.mark.jvm, pytest.mark.by_turns(2, of="sessions")),
+            marks=(pytest.mark.jvm, pytest.mark.rotating(2, of="sessions")),
         ),
     ],
 )

@@ -15,7 +15,7 @@ from tests.ui.accessible import flaws
 from tests.ui.conftest import Person
 from tests.verdicts import FAIL, UNKNOWN
 
-pytestmark = [pytest.mark.airflow, pytest.mark.by_turns(1, of="pages", together=True)]
+pytestmark = [pytest.mark.airflow, pytest.mark.rotating(1, of="pages", together=True)]
 OF_NIGHT = f"?dag_id={NIGHTLY['dag_id']}&run_id={NIGHTLY['run_id'].replace('+', '%2B')}"
 SWEPT = "20261118T060000"
 HELD, BROKEN, UNPROVEN, CUT_OFF, DAMAGED, GOING_ON = (f"smoke-20261118T0{hour}0000-0000000a" for hour in range(6))

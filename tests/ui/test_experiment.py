@@ -110,7 +110,7 @@ def test_a_run_that_is_stopped_on_its_page_is_healed_collected_and_judged(
 
 
 @pytest.mark.airflow
-@pytest.mark.by_turns(1)
+@pytest.mark.rotating(1)
 def test_every_kind_of_input_arrives_as_the_model_wants_it(person: Person, airflow_server: Airflow) -> None:
     open_form(person)
     person.choose("planted_bugs", "acks-all")
@@ -143,7 +143,7 @@ def test_every_kind_of_input_arrives_as_the_model_wants_it(person: Person, airfl
 
 
 @pytest.mark.airflow
-@pytest.mark.by_turns(1)
+@pytest.mark.rotating(1)
 def test_a_value_out_of_bounds_ends_in_start_with_its_field_and_limit(person: Person, airflow_server: Airflow) -> None:
     open_form(person)
     person.type_into("duration_s", "0")
@@ -157,7 +157,7 @@ def test_a_value_out_of_bounds_ends_in_start_with_its_field_and_limit(person: Pe
 
 
 @pytest.mark.airflow
-@pytest.mark.by_turns(1)
+@pytest.mark.rotating(1)
 def test_the_dag_says_what_it_does(person: Person) -> None:
     person.goto(f"/dags/{DAG}")
     person.find("[data-testid=markdown-button]").click()

@@ -24,7 +24,7 @@ from tests.ui.conftest import NARROW, WIDTH, Person
 from tests.verdicts import FAIL, PASS
 
 __all__ = ["add_findings", "folder", "result"]
-pytestmark = [pytest.mark.browser, pytest.mark.by_turns(1, of="pages", together=True)]
+pytestmark = [pytest.mark.browser, pytest.mark.rotating(1, of="pages", together=True)]
 PLACE = {"check": "I10", "severity": "violation", "topic": "orders", "partition": 0, "leader_epoch": 2}
 
 

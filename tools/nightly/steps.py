@@ -99,7 +99,7 @@ def steps(scale: float, seed: int, folder: Path) -> list[Step]:
     scripts = scaled(SCRIPTS, FEWEST_SCRIPTS)
     schedules, soak_s = scaled(SCHEDULES), scaled(SOAK_S, SHORTEST_SOAK_S)
     is_whole = scale >= 1
-    sample, tests = ("all", ("-m", "rest and not published")) if is_whole else ("of the commit", HISTORIES_TESTS)
+    sample, tests = ("all", ("-m", "slow and not published")) if is_whole else ("of the commit", HISTORIES_TESTS)
     faults = max(1, soak_s // FAULT_EVERY_S)
     return [
         Step(

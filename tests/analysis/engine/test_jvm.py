@@ -23,7 +23,7 @@ from tests.brief import BRIEF
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.jvm, pytest.mark.by_turns(2, of="sessions")]
+pytestmark = [pytest.mark.jvm, pytest.mark.rotating(2, of="sessions")]
 
 SCENARIO = BRIEF + "driver: simulated\n"
 KILLED_AT = """

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [pytest.mark.jvm, pytest.mark.by_turns(2, of="sessions")]
+pytestmark = [pytest.mark.jvm, pytest.mark.rotating(2, of="sessions")]
 
 SCRIPT = """
 import sys

@@ -124,7 +124,7 @@ def test_evidence_with_a_problem_has_no_tables(both: Both) -> None:
             assert kind not in both.kinds[run_id], f"{run_id}: {subject}"
 
 
-@pytest.mark.by_turns(1)
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("form", ["lines", "tables"])
 def test_facts_of_a_large_run_are_the_same_and_are_written(
     spark: SparkSession, both: Both, tmp_path: Path, form: str

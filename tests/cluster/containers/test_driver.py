@@ -51,7 +51,7 @@ WRITABLE = {
 """Folders of a container, by a part of its name."""
 
 docker = pytest.mark.docker
-pytestmark = pytest.mark.by_turns(12)
+pytestmark = pytest.mark.rotating(12)
 
 
 @pytest.fixture

@@ -20,7 +20,7 @@ from harness.kafka.brokers import described_cluster
 from harness.system.waiting import until
 from tests.cluster.external.test_recipes import CHECKOUT, RECIPES
 
-pytestmark = [pytest.mark.cluster, pytest.mark.by_turns(1, of="existing clusters")]
+pytestmark = [pytest.mark.cluster, pytest.mark.rotating(1, of="existing clusters")]
 
 RELEASE = "4.4.0"
 COMPOSE = [

@@ -22,7 +22,7 @@ from harness.scenario.model import TopicSpec
 from harness.system.pids import read_pid_file
 from harness.system.waiting import until
 
-pytestmark = [pytest.mark.cluster, pytest.mark.by_turns(2)]
+pytestmark = [pytest.mark.cluster, pytest.mark.rotating(2)]
 
 CHECKOUT = Path(__file__).resolve().parents[3]
 KRAFT = "kafka:4.4.0"

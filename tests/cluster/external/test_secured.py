@@ -22,7 +22,7 @@ from harness.store.folder import RunFolder
 from harness.system.waiting import until
 from tests.cluster.external.secured import SECRETS, USER, SecuredKafka
 
-pytestmark = [pytest.mark.cluster, pytest.mark.by_turns(2)]
+pytestmark = [pytest.mark.cluster, pytest.mark.rotating(2)]
 
 PATIENCE_S = 60.0
 
