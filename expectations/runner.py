@@ -204,7 +204,7 @@ def _within_holes(result: SuiteResult, why: str) -> SuiteResult:
 
 def _answer(suite: "Suite", result: "ExpectationSuiteValidationResult") -> SuiteResult:
     """Return the result of one suite; an expectation that raised an error proves nothing."""
-    failures = [_in_words(single) for single in result.results if not single.success]
+    failures = [_describe(single) for single in result.results if not single.success]
     broken = sum(_raised(single.exception_info) for single in result.results)
     verdict = SystemVerdict.UNKNOWN if broken else SystemVerdict.PASS
     if len(failures) > broken:
@@ -216,7 +216,7 @@ def _answer(suite: "Suite", result: "ExpectationSuiteValidationResult") -> Suite
         evaluated=len(result.results),
         unsuccessful=len(failures),
         failures=failures,
-        expected=[_in_words(single) for single in excused if single.result.get("unexpected_count")],
+        expected=[_describe(single) for single in excused if single.result.get("unexpected_count")],
     )
 
 
@@ -231,7 +231,7 @@ def _raised(info: dict[str, Any] | None) -> bool:
     return any(entry.get("raised_exception") for entry in entries)
 
 
-def _in_words(result: "ExpectationValidationResult") -> str:
+def _describe(result: "ExpectationValidationResult") -> str:
     """Return a failed expectation as a sentence, with the first rows that failed it."""
     from expectations.row_expectation import RowExpectation
 

@@ -1,4 +1,4 @@
-"""The records of a large history on which all sources agree, so that no sliced check has a finding about them.
+"""The records of a large history on which all sources agree, so that no prefiltered check has a finding about them.
 
 One scan sums up, for each block of 64 offsets of a partition, what each source has: the sends that were
 acknowledged, each reader's polls, each replica's records. A source's offsets are a bit each, so that as many bits as
@@ -10,7 +10,7 @@ the last of a partition, and those in which something began or ended (`_marks`).
 a reader has a value in there that no send in there explains, all rows of that value stay (`_closure`).
 
 So of a clean block that is left out nothing is missing from any source, and what stays of a clean block stays from all
-of them. A check may be sliced if by that alone it finds the same: `sliced` of its class says why.
+of them. A check may be prefiltered if by that alone it finds the same: `prefiltered` of its class says why.
 """
 
 from collections.abc import Iterator, Mapping
@@ -39,7 +39,7 @@ MOST = 0.1
 """Of all rows, in blocks that are not clean: with more of them, slices cost more than they spare."""
 NAMED, SPANS = 10_000, 100
 """Blocks, and runs of blocks that follow each other: of so many at most, files are asked for their offsets alone."""
-FOLDER = ".gate"
+FOLDER = ".prefilter"
 _MARKED = "marked"
 _BLOCK = ("place", "block")
 """A partition of a run, as a number, and which of its blocks."""
@@ -48,7 +48,7 @@ _VALUE = ("run_id", "topic", "value")
 
 @contextmanager
 def prefiltered(facts: Facts, counts: Mapping[str, Mapping[str, int]], folder: Folder) -> Iterator[Facts]:
-    """Yield the facts as sliced checks are handed them: the same where slices would spare nothing.
+    """Yield the facts as prefiltered checks are handed them: the same where slices would spare nothing.
 
     Args:
         facts: All facts that checks read, as files.

@@ -44,7 +44,7 @@ def run_checks(
     """Add the findings of all checks to `folder` by one job; return which runs could not be judged by which check.
 
     Where that job breaks, the checks are asked one by one, and one that breaks about fewer and fewer runs, so that
-    neither a bad check nor a bad run costs the answers of others. Those that may be sliced are handed the `slices`.
+    neither a bad check nor a bad run costs the answers of others. Checks that may be prefiltered read the `slices`.
     """
     unknown = unknown_runs(plugins, facts, counts)
 

@@ -51,7 +51,7 @@ def unseen_of(checks: Sequence[Check], facts: Facts, run_ids: Iterable[str], set
         for check in checks:
             rows = [(each, counted.get((run_id, each))) for each in of_checks[check.name]]
             unseen = [errors[each] for each in of_checks[check.name] if each in errors]
-            unseen += [_in_words(each, row) for each, row in rows if row and row.unseen]
+            unseen += [_describe(each, row) for each, row in rows if row and row.unseen]
             if check.about and check.about not in errors and (run_id, check.about) not in counted:
                 absent.add((run_id, check.name))
             elif unseen:
@@ -83,7 +83,7 @@ def _counted(
     return {(row.run_id, subjects[row.subject]): row for row in rows.collect()}
 
 
-def _in_words(subject: Subject, row: Row) -> str:
+def _describe(subject: Subject, row: Row) -> str:
     """Return how many pieces are unseen, and where."""
     number, unseen = row["number"], row["unseen"]
     by_one = unseen == row["places"]

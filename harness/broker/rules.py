@@ -342,7 +342,7 @@ class ProtocolRules:
         origin="brokers accept requests of a controller that was replaced (near KAFKA-1188)",
         effect="brokers follow two controllers: stale metadata and roles",
     )
-    """A broker refuses controllers older than the latest it knows (`ControlRequests._is_stale`)."""
+    """A broker refuses controllers older than the latest it knows (`ControlRequests._is_of_old_controller`)."""
     fetch_session_epochs_are_checked: bool = _guard(
         "no-fetch-session-epoch",
         origin="a fetch session accepts requests in any order and repeatedly (KIP-227 without its epochs)",
@@ -354,7 +354,7 @@ class ProtocolRules:
         origin="brokers ignore the broker epoch in control requests (before KIP-380, KAFKA-7235)",
         effect="a late request stops or demotes replicas of a broker that has just restarted",
     )
-    """A broker refuses requests for its earlier registration (`ControlHandlers._is_stale`, KIP-380)."""
+    """A broker refuses requests for its earlier registration (`ControlRequests.is_for_earlier_life`, KIP-380)."""
 
     old_generations_are_refused: bool = _guard(
         "no-generation-check",

@@ -302,8 +302,8 @@ class Broker:
             )
         )
         _log.info("startup.started broker=%d planted_bugs=%s", self._config.broker_id, self._planted_bugs)
-        if self._config.without_effect:
-            _log.info("startup.without_effect properties=%s", ",".join(self._config.without_effect))
+        if self._config.ignored_properties:
+            _log.info("startup.ignored_properties names=%s", ",".join(self._config.ignored_properties))
 
     def _load_logs(self) -> None:
         loaded_logs = self._logs.load()
@@ -452,7 +452,6 @@ class Broker:
             ),
             ControlHandlers(
                 control=self._replicas.control,
-                state_log=self._state_log,
                 broker_epoch=lambda: self._broker_epoch,
                 begin_checkpoints=self._replicas.begin_checkpoints,
                 load_topic_configs=self._topic_configs.load,

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from harness.broker.wire.transport import Message
 
 ELECTIONS = "/admin/preferred_replica_election"
-NOBODYS_REQUEST = b'{"version":1,"partitions":[]}'
+EMPTY_ELECTION = b'{"version":1,"partitions":[]}'
 """For `ELECTIONS`: requests no election; the active controller deletes it."""
 ASK_TIMEOUT_S = 10.0
 

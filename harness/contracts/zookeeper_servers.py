@@ -84,6 +84,6 @@ def servers_of(state: Mapping[str, Any]) -> list[int]:
     return servers
 
 
-def in_words(servers: list[int]) -> str:
+def describe_servers(servers: list[int]) -> str:
     """Return the servers as the subject of a sentence."""
     return f"ZooKeeper server{'s' * (len(servers) > 1)} {', '.join(map(str, servers))}"

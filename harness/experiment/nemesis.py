@@ -21,7 +21,7 @@ from harness.contracts.faults import Effect, Fault, FaultContext, Injection, inc
 from harness.contracts.members import CLIENT
 from harness.contracts.moments import MOMENTS, until_moment
 from harness.contracts.targets import NO_BROKERS, parse_target, resolve
-from harness.contracts.zookeeper_servers import in_words, servers_of
+from harness.contracts.zookeeper_servers import describe_servers, servers_of
 from harness.errors import ClusterError, HarnessError, PluginError
 from harness.progress import Progress
 from harness.run.journal import STEP_OF, FaultLog, Journal, open_injections, readable_journal
@@ -283,7 +283,7 @@ def brokers_hit(fault: str, injection: Injection) -> str:
     """Return the action and its targets, e.g. kill broker 2, or kill client w1-group-1-member-2."""
     if not injection.targets:
         if servers := servers_of(injection.state):
-            return f"{fault}, {in_words(servers)}"
+            return f"{fault}, {describe_servers(servers)}"
         return f"{fault} client {injection.state[CLIENT]}" if CLIENT in injection.state else fault
     plural = "s" if len(injection.targets) > 1 else ""
     return f"{fault} broker{plural} {', '.join(map(str, injection.targets))}"

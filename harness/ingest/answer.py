@@ -87,7 +87,7 @@ def is_judged_history(path: Path) -> bool:
     return folder.verdict.is_file() and not folder.plan.exists()
 
 
-def settings_in_words(settings: AllowedSettings) -> list[Setting]:
+def described_settings(settings: AllowedSettings) -> list[Setting]:
     """Return every setting, and whether it was stated or taken at its strictest."""
     return [
         Setting(

@@ -17,9 +17,9 @@ WITHOUT_ENDS = (
 )
 
 
-def ends_in_words(spark: SparkSession, folder: AnyResultFolder) -> list[str]:
+def describe_ends(spark: SparkSession, folder: AnyResultFolder) -> list[str]:
     """Return a sentence on the partitions without an end, and on those whose end was asked for too early."""
-    sends, ends = (_fact(spark, folder, name) for name in ("sends", "end_offsets"))
+    sends, ends = (fact_of(spark, folder, name) for name in ("sends", "end_offsets"))
     key = list(PARTITION_KEY)
     asked = ends.groupBy(*key).agg(F.max("invoke_ns").alias("asked_ns"))
     rows = (
@@ -49,5 +49,6 @@ def _listed(places: list[str]) -> str:
     return ", ".join(places[:SHOWN_PARTITIONS]) + (f" and {more:,} more" if more > 0 else "")
 
 
-def _fact(spark: SparkSession, folder: AnyResultFolder, name: str) -> DataFrame:
+def fact_of(spark: SparkSession, folder: AnyResultFolder, name: str) -> DataFrame:
+    """Return a fact of a judged history."""
     return spark.read.schema(TABLES[name].ddl).parquet(to_read(spark, fact_path(folder.facts, name)))

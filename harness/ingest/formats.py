@@ -106,7 +106,7 @@ class Format:
     """Name in `harness/analysis/sources/reading.py`."""
     option: str
     about: str
-    tells: str
+    kind_field: str
     """Name of the field that distinguishes kinds of lines; empty if there is one kind."""
     lines: tuple[LineKind, ...]
 
@@ -268,7 +268,7 @@ def _operations() -> Format:
         kind="operations",
         option="--operations",
         about="What clients tried and how it ended: a line as each operation begins, and one as it ends.",
-        tells="kind",
+        kind_field="kind",
         lines=lines,
     )
 
@@ -279,7 +279,7 @@ def _replicas() -> Format:
         kind="replicas",
         option="--replicas",
         about="What every replica's log held at the end: a line for the replica, and one for each of its records.",
-        tells="type",
+        kind_field="type",
         lines=tuple(
             LineKind(name=name, about=_about(cls), fields=_choosing(_fields(cls), "type", tuple(classes)))
             for name, cls in classes.items()
@@ -293,7 +293,7 @@ def _zookeeper() -> Format:
         kind="zookeeper",
         option="--zookeeper",
         about="Every change of every znode, in any order.",
-        tells="",
+        kind_field="",
         lines=(line,),
     )
 
@@ -317,7 +317,7 @@ def _state_changes() -> Format:
         kind="state_changes",
         option="--state-changes",
         about="State changes that each broker logged, in its own order.",
-        tells="ev",
+        kind_field="ev",
         lines=tuple(lines),
     )
 
@@ -334,7 +334,7 @@ def _journal() -> Format:
         kind="journal",
         option="--journal",
         about="Which faults were injected and healed, and when.",
-        tells="",
+        kind_field="",
         lines=(line,),
     )
 
@@ -345,7 +345,7 @@ def _liveness() -> Format:
         kind="liveness",
         option="--liveness",
         about="Answers of the cluster to liveness probes after all faults were healed.",
-        tells="",
+        kind_field="",
         lines=(line,),
     )
 
@@ -372,7 +372,7 @@ def _fields(cls: type) -> tuple[Field, ...]:
         described.append(
             Field(
                 name=field.name,
-                type=_in_words(hint),
+                type=_type_name(hint),
                 required=not left_out,
                 default=default,
                 choices=tuple(map(str, choices)) or _CHOICES.get((cls, field.name), ()),
@@ -394,13 +394,13 @@ def _choosing(of_line: tuple[Field, ...], name: str, choices: tuple[str, ...]) -
     return tuple(replace(field, choices=choices) if field.name == name else field for field in of_line)
 
 
-def _in_words(hint: Any) -> str:
+def _type_name(hint: Any) -> str:
     if hint in _WORDS:
         return _WORDS[hint]
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, UnionType):
         (hint,) = (argument for argument in arguments if argument is not NoneType)
-        return f"{_in_words(hint)}, or null"
+        return f"{_type_name(hint)}, or null"
     if origin is tuple and arguments[-1] is not ...:
         return f"pair of {_many(arguments[0])}"
     if origin in (list, tuple):
@@ -411,7 +411,7 @@ def _in_words(hint: Any) -> str:
 
 
 def _many(hint: Any) -> str:
-    first, _, rest = _in_words(hint).partition(" of ")
+    first, _, rest = _type_name(hint).partition(" of ")
     return f"{first}s of {rest}" if rest else f"{first}s"
 
 

@@ -5,18 +5,19 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from harness.analysis.engine.bisection import SPARK_ERRORS
 from harness.analysis.engine.hadoop import AnyResultFolder
 from harness.analysis.engine.jvm import raise_if_engine_lost
 from harness.analysis.engine.storage import reason
 from harness.analysis.judge import Question, judge_sources
-from harness.analysis.tables.schemas import OF_ONE_LINE, UNREADABLE
+from harness.analysis.tables.schemas import EVIDENCE, UNREADABLE
 from harness.analysis.unstated import Otherwise
 from harness.contracts.registry import check_title
 from harness.errors import EvidenceError
-from harness.ingest.answer import HistoryResult, all_answers, divided, doubted, settings_in_words, undecided, unlogged
-from harness.ingest.ends import ends_in_words
+from harness.ingest.answer import HistoryResult, all_answers, described_settings, divided, doubted, undecided, unlogged
+from harness.ingest.ends import describe_ends, fact_of
 from harness.ingest.expansion import EXPANSION
 from harness.ingest.lines import RecordedEvidence
 from harness.ingest.settings import COMPACTED, AllowedSettings, otherwise, stated_in
@@ -75,9 +76,8 @@ def judge_history(
         holes = _holes(evidence, progress or Silent())
         sources = evidence.sources(name, settings.acks)
         (judgement,) = judge_sources(spark, sources, [question], into=folder, progress=progress)
-        names = (UNREADABLE, OF_ONE_LINE[UNREADABLE])
-        unread = [remark.subject for remark in judgement.remarks if remark.text.endswith(names)]
-        ends = [Remark(text=text, phase=Phase.JUDGE, subject="operations") for text in ends_in_words(spark, folder)]
+        unread = _unreadable_files(spark, folder, len(judgement.remarks)) if judgement.remarks else []
+        ends = [Remark(text=text, phase=Phase.JUDGE, subject="operations") for text in describe_ends(spark, folder)]
         explained = evidence.explain(unread)
         accused = any(check.verdict is SystemVerdict.FAIL for check in judgement.checks)
         stated_events = settings.is_stated("every_event") and settings.every_event
@@ -92,7 +92,7 @@ def judge_history(
     result = HistoryResult(
         name=name,
         evidence=listed,
-        settings=settings_in_words(settings),
+        settings=described_settings(settings),
         checks=undecided(doubted(within_holes(judged, holes), settings, judgement.counts), judgement.hanging),
         unjudged=unjudged,
         remarks=[
@@ -105,6 +105,12 @@ def judge_history(
     )
     folder.verdict.write_text(result.model_dump_json(indent=2) + "\n", encoding="utf-8")
     return result
+
+
+def _unreadable_files(spark: SparkSession, folder: AnyResultFolder, limit: int) -> list[str]:
+    """Return the files with unreadable lines, so many at most."""
+    rows = fact_of(spark, folder, EVIDENCE.name).where(F.col("problem") == UNREADABLE)
+    return [row.subject for row in rows.orderBy("subject").limit(limit).collect()]
 
 
 def _otherwise(settings: AllowedSettings, deleted: Sequence[str], evidence: RecordedEvidence) -> list[Otherwise]:

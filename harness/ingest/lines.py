@@ -300,7 +300,7 @@ def _lacking(form: Format, columns: Sequence[str]) -> Column:
     missing = [F.when(F.col(name).isNull(), name) for name in columns if name in always]
     for line in form.lines:
         more = [name for name in line.required if name not in always and name in columns]
-        missing += [F.when((F.col(form.tells) == line.name) & F.col(name).isNull(), name) for name in more]
+        missing += [F.when((F.col(form.kind_field) == line.name) & F.col(name).isNull(), name) for name in more]
     return F.array_compact(F.array(*missing))
 
 

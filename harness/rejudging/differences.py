@@ -52,7 +52,7 @@ def _between(kind: str, before: Mapping[str, str], after: Mapping[str, str]) -> 
 
 def _checks(results: Sequence[CheckResult]) -> dict[str, str]:
     return {
-        result.check: _in_words(
+        result.check: _describe(
             result.verdict, violations=result.violations, expected=result.expected, notes=result.notes
         )
         for result in results
@@ -60,13 +60,13 @@ def _checks(results: Sequence[CheckResult]) -> dict[str, str]:
 
 
 def _suites(results: Sequence[SuiteResult]) -> dict[str, str]:
-    return {result.suite: _in_words(result.verdict, unmet=result.unsuccessful) for result in results}
+    return {result.suite: _describe(result.verdict, unmet=result.unsuccessful) for result in results}
 
 
 def _objectives(results: Sequence[ObjectiveResult]) -> dict[str, str]:
     return {result.objective: f"{result.verdict.name} ({result.measured})" for result in results}
 
 
-def _in_words(verdict: SystemVerdict, **numbers: int) -> str:
+def _describe(verdict: SystemVerdict, **numbers: int) -> str:
     counted = ", ".join(f"{number} {what}" for what, number in numbers.items() if number)
     return f"{verdict.name} ({counted})" if counted else verdict.name

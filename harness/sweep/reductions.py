@@ -35,7 +35,7 @@ ScenarioItem = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Dial:
+class Reduction:
     """One number of a scenario of which less is simpler."""
 
     name: str
@@ -108,14 +108,14 @@ def without(scenario: Scenario, parts: Iterable[ScenarioItem]) -> Scenario | Non
     return legal(data)
 
 
-def dials_of(scenario: Scenario) -> list[Dial]:
-    """Return every number that can be turned down; what simplifies the most comes first."""
-    dials = [*_of_cluster(scenario), *_of_plugins(scenario), *_of_time(scenario)]
-    return [dial for dial in dials if dial.value > dial.lowest]
+def reductions_of(scenario: Scenario) -> list[Reduction]:
+    """Return every number that can be reduced; what simplifies the most comes first."""
+    reductions = [*_of_cluster(scenario), *_of_plugins(scenario), *_of_time(scenario)]
+    return [each for each in reductions if each.value > each.lowest]
 
 
-def turned(scenario: Scenario, values: Mapping[str, float]) -> Scenario | None:
-    """Return the scenario with these dials, by name, at these values."""
+def reduced(scenario: Scenario, values: Mapping[str, float]) -> Scenario | None:
+    """Return the scenario with these numbers, by name, at these values."""
     data = scenario.model_dump(mode="json")
     for name, value in values.items():
         *path, last = [int(key) if key.isdecimal() else key for key in name.split(".")]
@@ -133,17 +133,19 @@ def turned(scenario: Scenario, values: Mapping[str, float]) -> Scenario | None:
     return legal(data)
 
 
-def _of_cluster(scenario: Scenario) -> Iterator[Dial]:
-    yield Dial(name="cluster.brokers", value=scenario.cluster.brokers, lowest=1, step=1)
-    yield Dial(name="cluster.zookeeper_servers", value=scenario.cluster.zookeeper_servers, lowest=1, step=2)
+def _of_cluster(scenario: Scenario) -> Iterator[Reduction]:
+    yield Reduction(name="cluster.brokers", value=scenario.cluster.brokers, lowest=1, step=1)
+    yield Reduction(name="cluster.zookeeper_servers", value=scenario.cluster.zookeeper_servers, lowest=1, step=2)
     for index, topic in enumerate(scenario.topics):
-        yield Dial(name=f"topics.{index}.partitions", value=topic.partitions, lowest=1, step=1)
-        yield Dial(name=f"topics.{index}.replication_factor", value=topic.replication_factor, lowest=1, step=1)
+        yield Reduction(name=f"topics.{index}.partitions", value=topic.partitions, lowest=1, step=1)
+        yield Reduction(name=f"topics.{index}.replication_factor", value=topic.replication_factor, lowest=1, step=1)
     for index, fault in enumerate(scenario.faults):
-        yield Dial(name=f"faults.{index}.{TARGETS}", value=len(parse_target(fault.target).broker_ids), lowest=1, step=1)
+        yield Reduction(
+            name=f"faults.{index}.{TARGETS}", value=len(parse_target(fault.target).broker_ids), lowest=1, step=1
+        )
 
 
-def _of_plugins(scenario: Scenario) -> Iterator[Dial]:
+def _of_plugins(scenario: Scenario) -> Iterator[Reduction]:
     for index, workload in enumerate(scenario.workloads):
         model = registry.workload(workload.kind).Parameters
         yield from _sizes(f"workloads.{index}.parameters", model, workload.parameters)
@@ -151,23 +153,23 @@ def _of_plugins(scenario: Scenario) -> Iterator[Dial]:
         yield from _sizes(f"faults.{index}.parameters", registry.fault(fault.kind).Parameters, fault.parameters)
 
 
-def _sizes(at: str, model: type[BaseModel], parameters: Mapping[str, Any]) -> Iterator[Dial]:
-    """Yield a dial for every parameter that its plugin has marked as a size."""
+def _sizes(at: str, model: type[BaseModel], parameters: Mapping[str, Any]) -> Iterator[Reduction]:
+    """Yield a reduction for every parameter that its plugin has marked as a size."""
     values = model.model_validate(parameters)
     for name, about in model.model_fields.items():
         if Size() in about.metadata:
             lowest = next((float(str(each.ge)) for each in about.metadata if isinstance(each, Ge)), 1.0)
-            yield Dial(name=f"{at}.{name}", value=getattr(values, name), lowest=lowest, step=1)
+            yield Reduction(name=f"{at}.{name}", value=getattr(values, name), lowest=lowest, step=1)
 
 
-def _of_time(scenario: Scenario) -> Iterator[Dial]:
+def _of_time(scenario: Scenario) -> Iterator[Reduction]:
     before_s = 0.0
     for index, fault in enumerate(scenario.faults):
-        yield Dial(name=f"faults.{index}.{GAP}", value=round(fault.at_s - before_s, 3), lowest=0, step=STEP_S)
-        yield Dial(name=f"faults.{index}.duration_s", value=fault.duration_s, lowest=0, step=STEP_S)
+        yield Reduction(name=f"faults.{index}.{GAP}", value=round(fault.at_s - before_s, 3), lowest=0, step=STEP_S)
+        yield Reduction(name=f"faults.{index}.duration_s", value=fault.duration_s, lowest=0, step=STEP_S)
         before_s = fault.at_s
     ends_s = max((fault.latest_end_s for fault in scenario.faults), default=0.0)
-    yield Dial(name="duration_s", value=scenario.duration_s, lowest=max(round(ends_s, 3), STEP_S), step=STEP_S)
+    yield Reduction(name="duration_s", value=scenario.duration_s, lowest=max(round(ends_s, 3), STEP_S), step=STEP_S)
 
 
 def _bring_forward(faults: list[dict[str, Any]], first: int, gap_s: float) -> None:

@@ -1,8 +1,8 @@
 """Looks for a smaller schedule that fails with the same finding, in rounds: each asks about several at once.
 
 First parts, by delta debugging (Zeller and Hildebrandt, "Simplifying and isolating failure-inducing input", 2002):
-all but a few of them at once, then fewer at a time. Then every dial is turned down, each for itself, to its lowest
-value and by halves after that; those that could be turned down for themselves are turned down together, as many as can
+all but a few of them at once, then fewer at a time. Then every number is reduced, each for itself, to its lowest
+value and by halves after that; those that can be reduced alone are reduced together, as many as can
 be.
 """
 
@@ -13,7 +13,7 @@ from itertools import pairwise
 from harness.progress import Progress, number_of
 from harness.scenario.model import Scenario
 from harness.scenario.plan import make_plan
-from harness.sweep.reductions import ScenarioItem, dials_of, parts_of, turned, without
+from harness.sweep.reductions import ScenarioItem, parts_of, reduced, reductions_of, without
 from harness.sweep.sweep import Candidate
 
 MAX_ROUNDS = 40
@@ -80,13 +80,13 @@ class Search:
     def _until_nothing_is_left(self) -> None:
         """Look for less under the seed of the schedule first, and under others when it is small and cheap."""
         self._leave_parts_out(chunks=2)
-        self._turn_down()
+        self._reduce()
         self.seeds = OTHER_SEEDS
         before = None
         while before != self.smallest:
             before = self.smallest
             self._leave_parts_out(chunks=MAX_PARTS)
-            self._turn_down()
+            self._reduce()
 
     def _leave_parts_out(self, *, chunks: int) -> None:
         """Leave out as many parts as can be, so many chunks of them at first; in the end none can go for itself."""
@@ -103,34 +103,36 @@ class Search:
             else:
                 chunks *= 2
 
-    def _turn_down(self) -> None:
-        """Turn every dial down as far as it goes while the others stay."""
+    def _reduce(self) -> None:
+        """Reduce every number as far as it goes while the others stay."""
         too_low: dict[str, float] = {}
         while probes := self._probes(too_low):
             scenario = self.smallest.scenario
             failing = self._each(
-                [turned(scenario, probes), *(turned(scenario, {name: to}) for name, to in probes.items())]
+                [reduced(scenario, probes), *(reduced(scenario, {name: to}) for name, to in probes.items())]
             )
             if failing[0] is not None:
                 self.smallest = failing[0]
                 continue
             alone = dict(zip(probes, failing[1:], strict=True))
             too_low |= {name: probes[name] for name, candidate in alone.items() if candidate is None}
-            self._turn_down_many(
+            self._reduce_many(
                 scenario, {name: probes[name] for name, candidate in alone.items() if candidate is not None}
             )
 
     def _probes(self, too_low: Mapping[str, float]) -> dict[str, float]:
-        """Return the next value of every dial that may go lower."""
-        dials = dials_of(self.smallest.scenario)
-        nexts = {dial.name: dial.halfway(too_low[dial.name]) if dial.name in too_low else dial.lowest for dial in dials}
+        """Return the next value of every number that may go lower."""
+        reductions = reductions_of(self.smallest.scenario)
+        nexts = {
+            each.name: each.halfway(too_low[each.name]) if each.name in too_low else each.lowest for each in reductions
+        }
         return {name: value for name, value in nexts.items() if value is not None}
 
-    def _turn_down_many(self, scenario: Scenario, turns: Mapping[str, float]) -> None:
-        """Turn down as many as can be of the dials that can be turned down for themselves, the first ones first."""
+    def _reduce_many(self, scenario: Scenario, turns: Mapping[str, float]) -> None:
+        """Reduce as many as can be of the numbers that can be reduced alone, the first ones first."""
         names = list(turns)
         combined = [
-            turned(scenario, {name: turns[name] for name in names[:number]}) for number in range(len(names), 0, -1)
+            reduced(scenario, {name: turns[name] for name in names[:number]}) for number in range(len(names), 0, -1)
         ]
         self.smallest = self._first(combined) or self.smallest
 

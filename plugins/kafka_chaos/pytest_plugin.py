@@ -103,6 +103,6 @@ def _changes_of(cluster: KafkaCluster) -> str:
     from harness.errors import HarnessError
 
     try:
-        return cluster.changes_in_words(SHOWN)
+        return cluster.describe_changes(SHOWN)
     except (HarnessError, OSError) as error:
         return f"not to be had: {error}"

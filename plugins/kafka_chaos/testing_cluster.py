@@ -44,7 +44,7 @@ class KafkaCluster(Cluster):
         """Return what the brokers say that they did since the test began, by time."""
         return [line for line in self.state_changes() if line.get("ts", self._begun_ns) >= self._begun_ns]
 
-    def changes_in_words(self, limit: int) -> str:
+    def describe_changes(self, limit: int) -> str:
         """Return the last of them that are about this test's topics or about a whole broker, a line each."""
         own = [line for line in self.changes_of_test() if self._is_own(line)]
         lines = [f"... and {len(own) - limit} before"] if len(own) > limit else []

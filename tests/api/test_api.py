@@ -111,7 +111,7 @@ async def test_a_target_that_cannot_be_hit_is_refused(target: str, error: type[E
 
 def test_a_cluster_that_is_gone_does_not_hide_the_failure_of_a_test() -> None:
     class Gone:
-        def changes_in_words(self, limit: int) -> str:
+        def describe_changes(self, limit: int) -> str:
             raise ClusterError(f"no supervisor answers, {limit}")
 
     gone: Any = Gone()

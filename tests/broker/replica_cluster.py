@@ -169,7 +169,6 @@ class Broker:
         )
         self.control = ControlHandlers(
             control=self.manager.control,
-            state_log=state_log,
             broker_epoch=lambda: 50,
             begin_checkpoints=self.manager.begin_checkpoints,
             load_topic_configs=_known,

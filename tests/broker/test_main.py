@@ -88,18 +88,18 @@ def test_the_log_may_go_to_a_file_and_errors_to_both(tmp_path: Path) -> None:
     assert ended.stderr.splitlines() == [line for line in log.read_text().splitlines() if " ERROR " in line]
 
 
-def test_properties_without_effect_are_named_in_the_log(tmp_path: Path) -> None:
+def test_ignored_properties_are_named_in_the_log(tmp_path: Path) -> None:
     log = tmp_path / "broker.log"
     properties = {"num.io.threads": "3", "background.threads": "4", "num.partitions": "2"}
     subprocess.run(command(tmp_path, properties, "--log", str(log)), capture_output=True, timeout=120)
-    lines = [line.partition("startup.without_effect ")[2] for line in log.read_text().splitlines()]
+    lines = [line.partition("startup.ignored_properties ")[2] for line in log.read_text().splitlines()]
     assert [line for line in lines if line] == ["properties=background.threads,num.io.threads"]
 
 
 def test_nothing_is_said_of_properties_that_all_have_an_effect(tmp_path: Path) -> None:
     log = tmp_path / "broker.log"
     subprocess.run(command(tmp_path, {}, "--log", str(log)), capture_output=True, timeout=120)
-    assert "without_effect" not in log.read_text()
+    assert "ignored_properties" not in log.read_text()
 
 
 def test_it_can_be_stopped_while_it_waits_for_zookeeper(tmp_path: Path) -> None:

@@ -96,10 +96,10 @@ class Shell:
     @property
     def written(self) -> list[str]:
         """What is written down, each operation in a few words."""
-        return [_in_words(each) for each in self.operations]
+        return [_describe(each) for each in self.operations]
 
 
-def _in_words(operation: Operation) -> str:
+def _describe(operation: Operation) -> str:
     what = f"{operation.kind} {operation.partition}" if operation.partition >= 0 else str(operation.kind)
     offsets = f" at {operation.offset}" if operation.offset >= 0 else ""
     records = "".join(f" {each.partition}:{each.offset}" for each in operation.records)

@@ -13,10 +13,10 @@ from harness.contracts import registry
 from harness.ingest.answer import (
     HistoryResult,
     all_answers,
+    described_settings,
     divided,
     doubted,
     needed_for,
-    settings_in_words,
     undecided,
 )
 from harness.ingest.settings import AllowedSettings
@@ -190,7 +190,7 @@ def test_the_how_to_counts_the_checks_that_need_operations_alone() -> None:
 
 def test_every_setting_is_said_and_whether_it_is_assumed() -> None:
     answers = {
-        each.name: (each.value, each.assumed) for each in settings_in_words(AllowedSettings(acks=1, idempotence=False))
+        each.name: (each.value, each.assumed) for each in described_settings(AllowedSettings(acks=1, idempotence=False))
     }
     assert answers == {
         "acks": ("1", False),

@@ -27,7 +27,7 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, 
 def test_what_the_harness_writes_fits(form: Format, lines: dict[str, list[dict[str, Any]]]) -> None:
     kinds = {kind.name: kind for kind in form.lines}
     for line in lines[form.kind]:
-        kind = kinds[line[form.tells] if form.tells else ""]
+        kind = kinds[line[form.kind_field] if form.kind_field else ""]
         assert line.keys() <= {field.name for field in kind.fields}
         assert set(kind.required) <= line.keys()
         for name, choices in form.choices.items():
@@ -38,7 +38,7 @@ def test_what_the_harness_writes_fits(form: Format, lines: dict[str, list[dict[s
 def test_what_the_harness_writes_fits_the_schema(form: Format, lines: dict[str, list[dict[str, Any]]]) -> None:
     definitions = json.loads(SCHEMA.read_text(encoding="utf-8"))
     for line in lines[form.kind]:
-        name = f"{form.kind}.{line[form.tells]}" if form.tells else form.kind
+        name = f"{form.kind}.{line[form.kind_field]}" if form.kind_field else form.kind
         validator = Draft202012Validator({**definitions, "$ref": f"#/$defs/{name}"})
         assert [error.message for error in validator.iter_errors(line)] == []
 

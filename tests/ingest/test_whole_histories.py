@@ -45,7 +45,7 @@ def as_parquet(kind: str, paths: list[Path], to: Path) -> str:
     form, rows = formats()[kind], [row for path in paths for row in lines_of(path)]
     types = {field.name: field.dataType for field in SCHEMAS[kind]}
     for row in rows:
-        must = next(line.required for line in form.lines if not form.tells or line.name == row[form.tells])
+        must = next(line.required for line in form.lines if not form.kind_field or line.name == row[form.kind_field])
         for name, value in list(row.items()):
             if name not in must and value in ("", [], None, -1):
                 del row[name]

@@ -34,7 +34,7 @@ _SLICES = """\
 
 If facts are too large for one task, these checks read slices of `sends`, `polls` and `replica_records`: blocks of 64
 offsets on which sends, readers and replicas agree are skipped, except next to other blocks and at the ends of a
-partition. Compacted topics are not sliced, nor is a history with a tenth of its rows in blocks that stay
+partition. Compacted topics are not prefiltered, nor is a history with a tenth of its rows in blocks that stay
 ([decision 0083](../decisions/0083-what-all-sources-tell-alike-is-set-aside.md))."""
 
 

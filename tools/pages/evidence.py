@@ -119,13 +119,13 @@ def _formats() -> Iterator[str]:
         yield ""
         yield f"`{form.option}`: {form.about}"
         yield ""
-        yield from _kinds(form) if form.tells == "ev" else _together(form)
+        yield from _kinds(form) if form.kind_field == "ev" else _together(form)
 
 
 def _together(form: Format) -> Iterator[str]:
     """Yield the kinds of lines, and one table of all fields, because kinds share most of them."""
-    if form.tells:
-        yield from table((f"`{form.tells}`", "is"), ((f"`{line.name}`", line.about) for line in form.lines))
+    if form.kind_field:
+        yield from table((f"`{form.kind_field}`", "is"), ((f"`{line.name}`", line.about) for line in form.lines))
         yield ""
     fields = {field.name: field for line in form.lines for field in line.fields}
     needed = {name: [line.name for line in form.lines if name in line.required] for name in fields}

@@ -11,14 +11,14 @@ STORING_MS = 10_000
 """Twice the time in which a group's record must be stored (`offsets.commit.timeout.ms`)."""
 
 
-def _untold(ownerships: DataFrame, group_states: DataFrame) -> DataFrame:
+def _unlogged(ownerships: DataFrame, group_states: DataFrame) -> DataFrame:
     """Return the runs with members of groups, but without log lines of their coordinators."""
     return ownerships.select("run_id").distinct().join(group_states, on="run_id", how="left_anti")
 
 
 COORDINATORS_TELL = Assumption(
     facts=("ownerships", "group_states"),
-    broken=_untold,
+    broken=_unlogged,
     reason="groups had members, and no coordinator's log has them",
 )
 """In a run whose groups have members, coordinators log the states of groups."""

@@ -27,7 +27,7 @@ from harness.broker.configs.config_types import (
     short,
     unknown,
 )
-from harness.broker.configs.ignored_properties import WITHOUT_EFFECT
+from harness.broker.configs.ignored_properties import IGNORED_PROPERTIES
 from harness.broker.configs.refused import refusal
 
 LEAST_DEDUPE_BYTES = 1 << 20
@@ -213,7 +213,7 @@ PROPERTIES: tuple[Property, ...] = (
     Property(name="transaction.abort.timed.out.transaction.cleanup.interval.ms", default="10000", parse=integer(1)),
     Property(name="transaction.remove.expired.transaction.cleanup.interval.ms", default="3600000", parse=integer(1)),
     Property(name="transaction.partition.verification.enable", default="true", parse=BOOLEAN),
-    *WITHOUT_EFFECT,
+    *IGNORED_PROPERTIES,
 )
 
 
@@ -229,9 +229,9 @@ class BrokerConfig:
         return self.values[name]
 
     @property
-    def without_effect(self) -> list[str]:
+    def ignored_properties(self) -> list[str]:
         """Properties of the file that have no effect here, in alphabetical order (docs/reference/settings.md)."""
-        return sorted(self.properties.keys() & {each.name for each in WITHOUT_EFFECT})
+        return sorted(self.properties.keys() & {each.name for each in IGNORED_PROPERTIES})
 
     @property
     def broker_id(self) -> int:

@@ -25,7 +25,7 @@ def _because(why: str, *rows: tuple[str, str, ConfigType]) -> tuple[Property, ..
     return tuple(Property(name=name, default=default, parse=parse, idle=why) for name, default, parse in rows)
 
 
-WITHOUT_EFFECT: tuple[Property, ...] = (
+IGNORED_PROPERTIES: tuple[Property, ...] = (
     *_because(
         "one loop serves all requests, without threads or queues between them",
         ("background.threads", "10", _COUNT),

@@ -154,7 +154,7 @@ class GroupCoordinator:
 
     def _committer(self, request: CommitRequest) -> tuple[KnownGroup | None, ErrorCode]:
         """Return the group that commits, or why it may not; a client outside any group creates one by committing."""
-        error = self.store.gate(request.group)
+        error = self.store.coordinator_error(request.group)
         known = self.store.group(request.group)
         if error:
             return None, error

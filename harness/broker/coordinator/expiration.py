@@ -60,7 +60,7 @@ class Expiration:
         (`GroupMetadataManager.cleanupGroupMetadata` logs the failure and continues); the next coordinator may have it.
         """
         known = self.store.group(name)
-        if error := self.store.gate(name):
+        if error := self.store.coordinator_error(name):
             return error
         if known is None:
             return ErrorCode.GROUP_ID_NOT_FOUND
@@ -74,7 +74,7 @@ class Expiration:
     ) -> tuple[ErrorCode, dict[TopicPartition, ErrorCode]]:
         """Answer OffsetDelete: an error for all, or one each; subscribed topics stay."""
         known = self.store.group(name)
-        if error := self.members.gate(name):
+        if error := self.members.coordinator_error(name):
             return error, {}
         if known is None:
             return ErrorCode.GROUP_ID_NOT_FOUND, {}

@@ -60,7 +60,7 @@ class GroupMembers:
 
     async def join(self, name: str, join: Join) -> JoinAnswer:
         """Answer JoinGroup, once the next generation has begun; the first new member makes the group."""
-        limits, error = self.store.limits, self.gate(name)
+        limits, error = self.store.limits, self.coordinator_error(name)
         if not error and not limits.min_session_timeout_ms <= join.session_timeout_ms <= limits.max_session_timeout_ms:
             error = ErrorCode.INVALID_SESSION_TIMEOUT
         if not error and join.member_id != NO_MEMBER_ID and self.store.group(name) is None:
@@ -76,7 +76,7 @@ class GroupMembers:
 
     async def sync(self, name: str, sync: Sync) -> SyncAnswer:
         """Answer SyncGroup, once the leader's assignment is stored."""
-        error = self.gate(name)
+        error = self.coordinator_error(name)
         if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             return SyncAnswer(error=ErrorCode.REBALANCE_IN_PROGRESS)  # for older clients
         known = self.store.group(name)
@@ -89,7 +89,7 @@ class GroupMembers:
 
     def heartbeat(self, name: str, generation: int, member_id: str, instance_id: str | None) -> ErrorCode:
         """Answer Heartbeat."""
-        error = self.gate(name)
+        error = self.coordinator_error(name)
         if error is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             return ErrorCode.NONE
         known = self.store.group(name)
@@ -101,7 +101,7 @@ class GroupMembers:
 
     def leave(self, name: str, leaving: Sequence[MemberIdentity]) -> tuple[ErrorCode, list[ErrorCode]]:
         """Answer LeaveGroup: an error for all, or one each."""
-        error = self.gate(name)
+        error = self.coordinator_error(name)
         if error:
             return error, []
         known = self.store.group(name)
@@ -114,9 +114,9 @@ class GroupMembers:
             errors.append(error)
         return ErrorCode.NONE, errors
 
-    def gate(self, name: str) -> ErrorCode:
+    def coordinator_error(self, name: str) -> ErrorCode:
         """Return NONE when this broker may answer for members of the group, else why not."""
-        return self.store.gate(name) if name else ErrorCode.INVALID_GROUP_ID
+        return self.store.coordinator_error(name) if name else ErrorCode.INVALID_GROUP_ID
 
     def timers(self) -> Counter[TimerKind]:
         """Return the number of running timers of each kind."""

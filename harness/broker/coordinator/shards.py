@@ -58,7 +58,7 @@ class Shards(Generic[T]):
         """Whether a part is not loaded yet."""
         return any(shard.state == "loading" for shard in self._shards.values())
 
-    def gate(self, key: str) -> ErrorCode:
+    def coordinator_error(self, key: str) -> ErrorCode:
         """Return NONE when this broker may serve the key, else why not."""
         state = self.holding(key).state
         if state == "loading":

@@ -118,9 +118,9 @@ class GroupStore:
 
     # --- groups ---
 
-    def gate(self, group: str) -> ErrorCode:
+    def coordinator_error(self, group: str) -> ErrorCode:
         """Return NONE when this broker may serve the group, else why not."""
-        return self._shards.gate(group)
+        return self._shards.coordinator_error(group)
 
     @property
     def is_loading(self) -> bool:

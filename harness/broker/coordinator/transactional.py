@@ -79,7 +79,7 @@ class TransactionalCommits:
 
     async def _commit(self, request: TransactionalCommit) -> tuple[int, Errors]:
         """Return each outcome, and the next line's number when it was decided: the group may have changed since."""
-        seq, error = self.state_log.next_seq, self.members.gate(request.group)
+        seq, error = self.state_log.next_seq, self.members.coordinator_error(request.group)
         if error:
             return seq, dict.fromkeys(request.offsets, error)
         self.store.create_group(request.group)
@@ -103,7 +103,7 @@ class TransactionalCommits:
         if isinstance(verification, ErrorCode):
             return seq, verification
         known = self.store.group(group)
-        error = self.members.gate(group)
+        error = self.members.coordinator_error(group)
         if error or known is None:
             return seq, error or ErrorCode.COORDINATOR_NOT_AVAILABLE
         error = known.membership.commits_in_transaction(request.generation, request.member, request.instance)

@@ -7,8 +7,7 @@ is not: the controller may see it before this broker does.
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from harness.broker.replicas.control_requests import ControlMessage, ControlRequests, received
-from harness.broker.state_log import StateLog
+from harness.broker.replicas.control_requests import ControlMessage, ControlRequests
 from harness.broker.wire.dispatch import CloseConnection, RequestContext
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import (
@@ -19,9 +18,7 @@ from harness.broker.wire.messages import (
     UpdateMetadataRequest,
     UpdateMetadataResponse,
 )
-from harness.broker.wire.sentinels import UNKNOWN_BROKER_EPOCH
 from harness.broker.zookeeper.client import ZooKeeperError
-from harness.events import Fenced
 
 
 @dataclass(slots=True)
@@ -29,7 +26,6 @@ class ControlHandlers:
     """Serves the controller."""
 
     control: ControlRequests
-    state_log: StateLog
     broker_epoch: Callable[[], int]
     """Returns the czxid of this broker's registration."""
     begin_checkpoints: Callable[[], None]
@@ -73,22 +69,4 @@ class ControlHandlers:
         return response
 
     def _is_stale(self, api: str, request: ControlMessage) -> bool:
-        have = self.broker_epoch()
-        if request.broker_epoch == UNKNOWN_BROKER_EPOCH or request.broker_epoch >= have:
-            return False
-        if not self.control.rules.requests_for_earlier_lives_are_refused:
-            return False
-        self.state_log.emit(
-            Fenced(
-                what="broker_epoch",
-                api=api,
-                topic="",
-                partition=-1,
-                got=request.broker_epoch,
-                have=have,
-                sender=request.controller_id,
-                error=ErrorCode.STALE_BROKER_EPOCH,
-            )
-        )
-        self.state_log.emit(received(api, request, "stale_broker_epoch", []))
-        return True
+        return self.control.is_for_earlier_life(api, request, self.broker_epoch())

@@ -50,7 +50,7 @@ class GroupAdminHandlers:
         return DescribeGroupsResponse(groups=described)
 
     def _described(self, name: str) -> _Described:
-        error = self.store.gate(name)
+        error = self.store.coordinator_error(name)
         known = self.store.group(name)
         if error or known is None:
             state = "" if error else GroupState.DEAD

@@ -155,7 +155,7 @@ class GroupHandlers:
         if context.api_version >= _FIRST_FETCH_VERSION_WITH_GROUPS:
             stable = request.require_stable
             return OffsetFetchResponse(groups=[self._of_group(group, stable=stable) for group in request.groups])
-        error = self.coordinator.store.gate(request.group_id)
+        error = self.coordinator.store.coordinator_error(request.group_id)
         refused = error is not ErrorCode.NONE
         if refused and context.api_version < _FIRST_FETCH_VERSION_WITH_TOP_LEVEL_ERROR:
             return OffsetFetchResponse(
@@ -178,7 +178,7 @@ class GroupHandlers:
         return OffsetFetchResponse(error_code=error, topics=topics)
 
     def _of_group(self, group: OffsetFetchRequest.OffsetFetchRequestGroup, *, stable: bool) -> _FetchGroup:
-        error = self.coordinator.store.gate(group.group_id)
+        error = self.coordinator.store.coordinator_error(group.group_id)
         refused = error is not ErrorCode.NONE
         topics = (
             [] if refused else self._fetched(group.group_id, group.topics, _GroupTopic, _GroupPartition, stable=stable)

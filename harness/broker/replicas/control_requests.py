@@ -29,7 +29,7 @@ from harness.broker.wire.messages import (
     UpdateMetadataRequest,
     UpdateMetadataResponse,
 )
-from harness.broker.wire.sentinels import NO_EPOCH
+from harness.broker.wire.sentinels import NO_EPOCH, UNKNOWN_BROKER_EPOCH
 from harness.events import NO_LEADER, ControlledPartition, ControlReceive, Fenced
 from harness.values import TopicPartition
 
@@ -80,7 +80,7 @@ class ControlRequests:
 
     def leader_and_isr(self, request: LeaderAndIsrRequest) -> LeaderAndIsrResponse:
         """Start and end leaderships, and return one error a partition."""
-        if self._is_stale("LeaderAndIsr", request):
+        if self._is_of_old_controller("LeaderAndIsr", request):
             return LeaderAndIsrResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH, partition_errors=[])
         changes = [self._judge(key, state) for key, state in _leader_and_isr_states(request)]
         gained = self._make_leaders([c for c in changes if c.outcome is ControlOutcome.APPLIED and self._leads(c)])
@@ -179,7 +179,7 @@ class ControlRequests:
 
     def stop_replica(self, request: StopReplicaRequest) -> StopReplicaResponse:
         """Stop replicating partitions and delete those marked for it, and return one error a partition."""
-        if self._is_stale("StopReplica", request):
+        if self._is_of_old_controller("StopReplica", request):
             return StopReplicaResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH, partition_errors=[])
         error_type = StopReplicaResponse.StopReplicaPartitionError
         partitions, errors, lost = [], [], []
@@ -222,7 +222,7 @@ class ControlRequests:
 
     def update_metadata(self, request: UpdateMetadataRequest) -> UpdateMetadataResponse:
         """Apply the controller's view of the cluster."""
-        if self._is_stale("UpdateMetadata", request):
+        if self._is_of_old_controller("UpdateMetadata", request):
             return UpdateMetadataResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
         deleted = self.metadata.update(request)
         self.replicas.doom(deleted)
@@ -239,19 +239,31 @@ class ControlRequests:
             for key, state in keys
         ]
         live_brokers = [broker.broker_id for broker in self.metadata.alive_brokers()]
-        self.state_log.emit(received("UpdateMetadata", request, "applied", believed, live_brokers))
+        self.state_log.emit(_received("UpdateMetadata", request, "applied", believed, live_brokers))
         return UpdateMetadataResponse(error_code=ErrorCode.NONE)
 
     # --- all three ---
 
-    def _is_stale(self, api: str, request: ControlMessage) -> bool:
-        """Whether an older controller sent this; otherwise its epoch becomes the newest."""
-        if request.controller_epoch >= self.controller_epoch or not self.rules.old_controllers_are_refused:
-            self.controller_epoch = request.controller_epoch
+    def is_for_earlier_life(self, api: str, request: ControlMessage, broker_epoch: int) -> bool:
+        """Whether this is for an earlier registration of this broker (KIP-380)."""
+        got = request.broker_epoch
+        if got == UNKNOWN_BROKER_EPOCH or got >= broker_epoch or not self.rules.requests_for_earlier_lives_are_refused:
             return False
-        self._log_fenced("controller_epoch", api, request, None, request.controller_epoch, self.controller_epoch)
-        self.state_log.emit(received(api, request, "stale_controller_epoch", []))
+        self._log_stale("broker_epoch", api, request, got, broker_epoch, ErrorCode.STALE_BROKER_EPOCH)
         return True
+
+    def _is_of_old_controller(self, api: str, request: ControlMessage) -> bool:
+        """Whether an older controller sent this; otherwise its epoch becomes the newest."""
+        got, have = request.controller_epoch, self.controller_epoch
+        if got >= have or not self.rules.old_controllers_are_refused:
+            self.controller_epoch = got
+            return False
+        self._log_stale("controller_epoch", api, request, got, have, ErrorCode.STALE_CONTROLLER_EPOCH)
+        return True
+
+    def _log_stale(self, what: str, api: str, request: ControlMessage, got: int, have: int, error: ErrorCode) -> None:
+        self._log_fenced(what, api, request, None, got, have, error)
+        self.state_log.emit(_received(api, request, f"stale_{what}", []))
 
     def _changed(self, gained: Iterable[Partition], lost: Iterable[Partition]) -> None:
         gains = [(*partition.key, partition.leader_epoch) for partition in gained]
@@ -261,13 +273,19 @@ class ControlRequests:
                 listener(gains, losses)
 
     def _log_applied(self, api: str, request: ControlMessage, partitions: list[ControlledPartition]) -> None:
-        self.state_log.emit(received(api, request, "applied", partitions))
+        self.state_log.emit(_received(api, request, "applied", partitions))
 
     def _log_fenced(
-        self, what: str, api: str, request: ControlMessage, key: TopicPartition | None, got: int, have: int
+        self,
+        what: str,
+        api: str,
+        request: ControlMessage,
+        key: TopicPartition | None,
+        got: int,
+        have: int,
+        error: ErrorCode = ErrorCode.FENCED_LEADER_EPOCH,
     ) -> None:
         topic, partition = key or ("", -1)
-        error = ErrorCode.STALE_CONTROLLER_EPOCH if key is None else ErrorCode.FENCED_LEADER_EPOCH
         self.state_log.emit(
             Fenced(
                 what=what,
@@ -289,7 +307,7 @@ _STOP_ERRORS: dict[ControlOutcome, ErrorCode] = {
 }
 
 
-def received(
+def _received(
     api: str,
     request: ControlMessage,
     verdict: str,

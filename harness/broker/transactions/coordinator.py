@@ -184,7 +184,7 @@ class TransactionCoordinator:
     ) -> tuple[ErrorCode, Producer]:
         new_id: int | None = None
         while True:
-            error = self.shards.gate(transactional_id)
+            error = self.shards.coordinator_error(transactional_id)
             if error:
                 return error, NO_PRODUCER
             transaction = self.shards.holding(transactional_id).entries.get(transactional_id)
@@ -343,7 +343,7 @@ class TransactionCoordinator:
     def _known(self, transactional_id: str) -> tuple[ErrorCode, Transaction | None]:
         if not transactional_id:
             return ErrorCode.INVALID_REQUEST, None
-        error = self.shards.gate(transactional_id)
+        error = self.shards.coordinator_error(transactional_id)
         if error:
             return error, None
         transaction = self.shards.holding(transactional_id).entries.get(transactional_id)
@@ -353,7 +353,7 @@ class TransactionCoordinator:
     def _why_not_current(self, transaction: Transaction, epoch: int) -> ErrorCode:
         """Return NONE while a transaction is this broker's in that epoch."""
         name = transaction.transactional_id
-        error = self.shards.gate(name)
+        error = self.shards.coordinator_error(name)
         shard = self.shards.holding(name)
         if not error and (shard.leader_epoch != epoch or shard.entries.get(name) is not transaction):
             return ErrorCode.NOT_COORDINATOR

@@ -134,7 +134,7 @@ class Comparison:
             spreads = [column.spread(name) for column in self.columns]
             if any(spreads):
                 texts = [
-                    in_words(spread, unit_of(name), len(column.runs))
+                    describe_spread(spread, unit_of(name), len(column.runs))
                     for spread, column in zip(spreads, self.columns, strict=True)
                 ]
                 rows.append((name, texts))
@@ -197,7 +197,7 @@ def _column_data(column: Column) -> dict[str, object]:
     }
 
 
-def in_words(spread: Spread | None, unit: str, runs: int) -> str:
+def describe_spread(spread: Spread | None, unit: str, runs: int) -> str:
     """Return a spread as text: median, least and most; and of how many runs unless of all."""
     if spread is None:
         return NONE

@@ -51,13 +51,13 @@ class Remaining:
         if earlier is None or self._scenario is None or (left := earlier.left(phase)) is None:
             if load_left_s is None:
                 return ""
-            return f"at least {_in_words(load_left_s)} of load, then collecting and judging"
+            return f"at least {_duration_text(load_left_s)} of load, then collecting and judging"
         if phase in (Phase.START, Phase.DRIVE):
             left += timedelta(seconds=self._scenario.duration_s - earlier.duration_s)
         left_s = (began + left - datetime.now(UTC)).total_seconds()
         if left_s < 0:
-            return f"{_in_words(-left_s)} longer so far than {earlier.name} took"
-        return f"about {_in_words(left_s)}, as {earlier.name} took"
+            return f"{_duration_text(-left_s)} longer so far than {earlier.name} took"
+        return f"about {_duration_text(left_s)}, as {earlier.name} took"
 
     @property
     def load_s(self) -> float | None:
@@ -91,6 +91,6 @@ class Remaining:
                     yield _Earlier(name=folder.run_id, duration_s=duration_s, log=log)
 
 
-def _in_words(seconds: float) -> str:
+def _duration_text(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -26,7 +26,7 @@ class Alike:
     """The class: good, bad or open."""
     text: str
     """A symbol, with the number of these runs if the cell has several."""
-    in_words: str
+    description: str
     first: RunSummary
     """The run to open."""
 
@@ -47,7 +47,7 @@ class Cell:
             Alike(
                 mood=mood,
                 text=SYMBOLS[mood] + (str(len(alike[mood, ended])) if len(self.runs) > 1 else ""),
-                in_words=f"{len(alike[mood, ended])} {ended}",
+                description=f"{len(alike[mood, ended])} {ended}",
                 first=alike[mood, ended][0],
             )
             for mood, ended in sorted(alike, key=lambda key: ([*SYMBOLS].index(key[0]), key[1]))

@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
-from harness.contracts.administration import ELECTIONS, NOBODYS_REQUEST, acting_controller
+from harness.contracts.administration import ELECTIONS, EMPTY_ELECTION, acting_controller
 from harness.contracts.faults import (
     CONTROLLER,
     BrokerFault,
@@ -54,7 +54,7 @@ class DeleteControllerEpoch(BrokerFault):
         """Delete it, and ask for an election of no partition."""
         if not await context.zookeeper.delete(PATH):
             raise ClusterError(f"there was no {PATH}")
-        await context.zookeeper.create(ELECTIONS, NOBODYS_REQUEST)
+        await context.zookeeper.create(ELECTIONS, EMPTY_ELECTION)
         return injection
 
     async def confirm(self, context: FaultContext, injection: Injection) -> Effect:

@@ -111,22 +111,26 @@ class HostileClient(BrokerFault):
         """Send each over a connection of its own; count the outcomes."""
         if not_running(injection, "harass"):
             return injection
-        counts: dict[str, int] = {}
+        counts: dict[str, dict[str, int]] = {}
         rng = random.Random(injection.parameters["times"])  # noqa: S311  repeatable, not secret
         for broker in injection.targets:
             for sends in map(Sends, injection.parameters["sends"]):
                 for _ in range(injection.parameters["times"]):
                     became = await _sent(context, injection, broker, sends, rng)
-                    counts[f"{sends}: {became}"] = counts.get(f"{sends}: {became}", 0) + 1
+                    counts.setdefault(sends, {}).setdefault(became, 0)
+                    counts[sends][became] += 1
         return injection.with_state(counts=counts)
 
     async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
         """Check that each connection was closed without an answer, or refused, and that other clients are served."""
         if idle := not_running(injection, "harass"):
             return idle
-        counts: dict[str, int] = injection.state["counts"]
-        refusals = ", ".join(f"{each} {count} times" for each, count in counts.items())
-        if [each for each in counts if not each.endswith((CLOSED, GIVEN_UP, REFUSED, LEADS_NOTHING, NO_CONNECTION))]:
+        counts: dict[str, dict[str, int]] = injection.state["counts"]
+        refusals = ", ".join(
+            f"{sends}: {became} {n} times" for sends, of_one in counts.items() for became, n in of_one.items()
+        )
+        outcomes = {became for of_one in counts.values() for became in of_one}
+        if outcomes - {CLOSED, GIVEN_UP, REFUSED, LEADS_NOTHING, NO_CONNECTION}:
             return mismatch(f"some requests were not refused: {refusals}")
         status = await context.driver.status()
         for broker in injection.targets:
@@ -135,7 +139,7 @@ class HostileClient(BrokerFault):
                 return mismatch(f"broker {broker} stopped: {refusals}")
             if not await _answers(context, injection, broker):
                 return mismatch(f"broker {broker} answers no other client: {refusals}")
-        if [each for each in counts if each.endswith(NO_CONNECTION)] or _none_sent(counts):
+        if NO_CONNECTION in outcomes or outcomes <= {LEADS_NOTHING}:
             return inconclusive(f"some requests could not be sent: {refusals}")
         return confirmed(f"{refusals}; the same processes answer others")
 
@@ -145,10 +149,6 @@ class HostileClient(BrokerFault):
 
 CLOSED, GIVEN_UP, NO_CONNECTION = "the broker closed", "the client left", "no connection was made"
 REFUSED, LEADS_NOTHING = "the broker refused it", "the broker led nothing"
-
-
-def _none_sent(counts: dict[str, int]) -> bool:
-    return all(each.endswith(LEADS_NOTHING) for each in counts)
 
 
 async def _sent(context: FaultContext, injection: Injection, broker: int, sends: Sends, rng: random.Random) -> str:

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from harness.cluster.capabilities import CanIsolateZookeeper
 from harness.contracts.faults import Effect, Fault, FaultContext, Injection, confirmed, inconclusive, mismatch
 from harness.contracts.parameters import Strict
-from harness.contracts.zookeeper_servers import SERVERS, ZookeeperFault, in_words, modes_of
+from harness.contracts.zookeeper_servers import SERVERS, ZookeeperFault, describe_servers, modes_of
 from harness.errors import DeadlineError
 from harness.system.waiting import until
 
@@ -64,14 +64,15 @@ class IsolateZookeeper(ZookeeperFault):
             modes = await until(
                 lambda: modes_of(context),
                 lambda modes: "leader" in {modes[it] for it in most} and not any(modes[it] for it in rest),
-                what=f"{in_words(sorted(rest))} refusing requests, and a leader among the others",
+                what=f"{describe_servers(sorted(rest))} refusing requests, and a leader among the others",
                 timeout_s=timeout_s,
             )
         except DeadlineError as error:
             return mismatch(str(error))
         leader = next(it for it in most if modes[it] == "leader")
         return confirmed(
-            f"no probe came through over {len(links)} links, {in_words(sorted(rest))} cut off, server {leader} leads"
+            f"no probe came through over {len(links)} links, {describe_servers(sorted(rest))} cut off, "
+            f"server {leader} leads"
         )
 
     async def heal(self, context: FaultContext, injection: Injection) -> None:
@@ -81,7 +82,7 @@ class IsolateZookeeper(ZookeeperFault):
         await until(
             lambda: modes_of(context),
             lambda modes: all(modes[number] for number in injection.state[SERVERS]),
-            what=f"{in_words(injection.state[SERVERS])} taking requests",
+            what=f"{describe_servers(injection.state[SERVERS])} taking requests",
             timeout_s=SERVE_TIMEOUT_S,
         )
 

@@ -121,27 +121,27 @@ class Kill(BrokerFault):
         old_session = injection.state["sessions"].get(str(broker), "")
         log_end = injection.state["log_ends"][str(broker)]
         only_controller = any(each.broker_id == broker for each in (await context.driver.status()).quorum)
+        restarted, ended = "a new process has started", "process gone"
+        unregistered = f"process gone, registration of session {old_session} gone"
 
         async def look() -> str:
             status = (await context.driver.status()).broker(broker)
             started, _ = await context.state_changes.after(broker, log_end, "broker_start")
             if started:
-                return "a new process has started"
+                return restarted
             if status.state != ProcessState.STOPPED:
                 return f"process is {status.state}"
             if only_controller:
-                return "process gone"
+                return ended
             registration = (await context.view.registrations()).get(broker)
             if registration is not None and registration.session == old_session:
                 return f"process gone, still registered by session {old_session}"
-            return f"process gone, registration of session {old_session} gone"
-
-        def gone(seen: str) -> bool:
-            return seen.endswith(" gone") or seen.startswith("a new process")
+            return unregistered
 
         try:
             timeout_s = injection.parameters["confirm_timeout_s"]
-            seen = await until(look, gone, what=f"end of broker {broker}", timeout_s=timeout_s)
+            gone = {restarted, ended, unregistered}
+            seen = await until(look, gone.__contains__, what=f"end of broker {broker}", timeout_s=timeout_s)
         except DeadlineError as error:
             return mismatch(str(error))
         return confirmed(seen)

@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 from harness.cluster.capabilities import CanKillZookeeper
 from harness.contracts.faults import Effect, Fault, FaultContext, Injection, confirmed, mismatch
 from harness.contracts.parameters import Strict
-from harness.contracts.zookeeper_servers import SERVERS, ZookeeperFault, in_words, modes_of, states_of
+from harness.contracts.zookeeper_servers import SERVERS, ZookeeperFault, describe_servers, modes_of, states_of
 from harness.errors import DeadlineError
 from harness.system.process_state import ProcessState
 from harness.system.waiting import until
@@ -47,27 +47,28 @@ class KillZookeeper(ZookeeperFault):
     async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
         """Wait until each process is gone, and one of the others leads, or none serves requests without a quorum."""
         servers: list[int] = injection.state[SERVERS]
+        expected = {NO_QUORUM, *(f"{describe_servers([number])} leads" for number in await states_of(context))}
 
         async def look() -> str:
             states, modes = await states_of(context), await modes_of(context)
             if alive := [number for number in servers if states[number] != ProcessState.STOPPED]:
-                return f"{in_words(alive)} not gone"
+                return f"{describe_servers(alive)} not gone"
             running = [number for number, state in states.items() if state == ProcessState.RUNNING]
             if len(running) > len(states) // 2:
                 leaders = [number for number in running if modes[number] == "leader"]
-                return f"{in_words(leaders)} leads" if len(leaders) == 1 else f"no leader among {modes}"
+                return f"{describe_servers(leaders)} leads" if len(leaders) == 1 else f"no leader among {modes}"
             return f"requests taken without a quorum: {modes}" if any(modes.values()) else NO_QUORUM
 
         try:
             seen = await until(
                 look,
-                lambda seen: seen.endswith(" leads") or seen == NO_QUORUM,
-                what=f"end of {in_words(servers)}",
+                expected.__contains__,
+                what=f"end of {describe_servers(servers)}",
                 timeout_s=injection.parameters["confirm_timeout_s"],
             )
         except DeadlineError as error:
             return mismatch(str(error))
-        return confirmed(f"{in_words(servers)} gone, {seen}")
+        return confirmed(f"{describe_servers(servers)} gone, {seen}")
 
     async def heal(self, context: FaultContext, injection: Injection) -> None:
         """Start those that do not run, all at once, and wait until all take requests."""
@@ -78,7 +79,7 @@ class KillZookeeper(ZookeeperFault):
         await until(
             lambda: modes_of(context),
             lambda modes: all(modes[number] for number in servers),
-            what=f"{in_words(servers)} taking requests",
+            what=f"{describe_servers(servers)} taking requests",
             timeout_s=SERVE_TIMEOUT_S,
         )
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, Field
 
-from harness.contracts.administration import ELECTIONS, NOBODYS_REQUEST, acting_controller
+from harness.contracts.administration import ELECTIONS, EMPTY_ELECTION, acting_controller
 from harness.contracts.controllers import NO_BROKER, PATH, content
 from harness.contracts.faults import (
     CONTROLLER,
@@ -62,7 +62,7 @@ class OverwriteController(BrokerFault):
             raise ClusterError("no other broker lives that could be named")
         if not await context.zookeeper.write(PATH, _content(injection)):
             raise ClusterError("there was no controller to overwrite")
-        await context.zookeeper.create(ELECTIONS, NOBODYS_REQUEST)
+        await context.zookeeper.create(ELECTIONS, EMPTY_ELECTION)
         return injection
 
     async def confirm(self, context: FaultContext, injection: Injection) -> Effect:

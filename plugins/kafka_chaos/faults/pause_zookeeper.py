@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from harness.cluster.capabilities import CanPauseZookeeper
 from harness.contracts.faults import Effect, Fault, FaultContext, Injection, confirmed_once
-from harness.contracts.zookeeper_servers import SERVERS, ZookeeperFault, in_words, servers_of, states_of
+from harness.contracts.zookeeper_servers import SERVERS, ZookeeperFault, describe_servers, servers_of, states_of
 from harness.system.process_state import ProcessState
 from harness.system.waiting import until
 
@@ -33,11 +33,11 @@ class PauseZookeeper(ZookeeperFault):
         paused = until(
             lambda: states_of(context),
             lambda states: all(states[server_id] == ProcessState.PAUSED for server_id in servers),
-            what=f"{in_words(servers)} paused",
+            what=f"{describe_servers(servers)} paused",
             timeout_s=min(SEE_TIMEOUT_S, injection.state["at_most_s"]),
             every_s=0.02,
         )
-        return await confirmed_once(paused, f"{in_words(servers)} paused")
+        return await confirmed_once(paused, f"{describe_servers(servers)} paused")
 
     async def heal(self, context: FaultContext, injection: Injection) -> None:
         """Resume them; no-op for those that run."""

@@ -113,7 +113,7 @@ async def leading(topic: FakeTopic, leader_epoch: int = 3) -> GroupCoordinator:
 
 async def settled(coordinating: GroupCoordinator) -> None:
     for _ in range(50):
-        if coordinating.store.gate("g") is not ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+        if coordinating.store.coordinator_error("g") is not ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             return
         await asyncio.sleep(0)
     pytest.fail("the load does not end")

@@ -122,7 +122,7 @@ async def groups_after_a_late_unload(coordinating: GroupCoordinator) -> Any:
     await commits(coordinating, "", -1)
     coordinating.leadership_changed([], [(OFFSETS_TOPIC, 0, 2)])
     await asyncio.sleep(2 * LATE_UNLOAD_S)
-    return coordinating.store.gate("g")
+    return coordinating.store.coordinator_error("g")
 
 
 async def position_after_a_failover(coordinating: GroupCoordinator) -> Any:

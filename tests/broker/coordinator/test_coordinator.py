@@ -143,7 +143,7 @@ async def test_a_new_leader_finds_what_the_old_one_committed_and_nobody_may_ask_
         topic.disk.add(encode_batch([(key, CommittedOffset(offset=offset, timestamp_ms=1))], 1))
     coordinating = coordinator_on(topic)
     coordinating.leadership_changed([(OFFSETS_TOPIC, 0, 3)], [])
-    assert coordinating.store.gate("g") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert coordinating.store.coordinator_error("g") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     await settled(coordinating)
     assert committed(coordinating) == 6
     load = CoordinatorLoad(partition=0, leader_epoch=3, groups=1, offsets=1, log_end_offset=2, disk_error="")
@@ -154,7 +154,7 @@ async def test_a_log_that_cannot_be_read_leaves_an_empty_coordinator_which_says_
     topic = FakeTopic(FakeLog(broken=True))
     topic.disk.log_end_offset = 1
     coordinating = await leading(topic)
-    assert coordinating.store.gate("g") is ErrorCode.NONE
+    assert coordinating.store.coordinator_error("g") is ErrorCode.NONE
     load = CoordinatorLoad(
         partition=0, leader_epoch=3, groups=0, offsets=0, log_end_offset=0, disk_error="the disk is gone"
     )
@@ -179,7 +179,7 @@ async def test_a_lost_leadership_is_logged_once_and_drops_the_offsets() -> None:
     await coordinating.commit(request(7))
     for _ in range(2):
         coordinating.leadership_changed([], [(OFFSETS_TOPIC, 0, 4)])
-    assert coordinating.store.gate("g") is ErrorCode.NOT_COORDINATOR
+    assert coordinating.store.coordinator_error("g") is ErrorCode.NOT_COORDINATOR
     unloads = [event for event in events(coordinating) if isinstance(event, CoordinatorUnload)]
     assert unloads == [CoordinatorUnload(partition=0, leader_epoch=4, groups=1)]
 
@@ -187,7 +187,7 @@ async def test_a_lost_leadership_is_logged_once_and_drops_the_offsets() -> None:
 async def test_other_topics_are_none_of_its_business() -> None:
     coordinating = coordinator_on(FakeTopic())
     coordinating.leadership_changed([("t", 0, 3)], [("u", 0, 3)])
-    assert coordinating.store.gate("g") is ErrorCode.NOT_COORDINATOR
+    assert coordinating.store.coordinator_error("g") is ErrorCode.NOT_COORDINATOR
     assert events(coordinating) == []
 
 
@@ -197,7 +197,7 @@ async def test_a_stop_ends_loads_that_are_under_way() -> None:
     coordinating = coordinator_on(topic)
     coordinating.leadership_changed([(OFFSETS_TOPIC, 0, 3)], [])
     await coordinating.stop()
-    assert coordinating.store.gate("g") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert coordinating.store.coordinator_error("g") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
 
 
 async def test_reading_back_is_logged() -> None:

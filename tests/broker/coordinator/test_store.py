@@ -43,13 +43,13 @@ def test_a_group_whose_offsets_were_all_taken_back_is_not_known() -> None:
 
 def test_the_gate_follows_the_leadership() -> None:
     store = GroupStore(partitions=1)
-    assert store.gate("g") is ErrorCode.NOT_COORDINATOR
+    assert store.coordinator_error("g") is ErrorCode.NOT_COORDINATOR
     store.begin_load(0, 5)
-    assert store.gate("g") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert store.coordinator_error("g") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     store.finish_load(0, 5, [])
-    assert store.gate("g") is ErrorCode.NONE
+    assert store.coordinator_error("g") is ErrorCode.NONE
     store.unload(0, 6)
-    assert store.gate("g") is ErrorCode.NOT_COORDINATOR
+    assert store.coordinator_error("g") is ErrorCode.NOT_COORDINATOR
 
 
 def test_a_late_unload_of_an_older_epoch_drops_nothing() -> None:
@@ -61,14 +61,14 @@ def test_a_late_unload_of_an_older_epoch_drops_nothing() -> None:
 def test_a_deleted_replica_unloads_in_its_own_epoch() -> None:
     store = owned(record(0, 10), leader_epoch=7)
     assert store.unload(0, 7)
-    assert store.gate("g") is ErrorCode.NOT_COORDINATOR
+    assert store.coordinator_error("g") is ErrorCode.NOT_COORDINATOR
 
 
 def test_a_late_load_of_an_older_epoch_does_not_begin() -> None:
     store = GroupStore(partitions=1)
     store.unload(0, 6)
     assert not store.begin_load(0, 5)
-    assert store.gate("g") is ErrorCode.NOT_COORDINATOR
+    assert store.coordinator_error("g") is ErrorCode.NOT_COORDINATOR
 
 
 def test_a_load_of_the_same_epoch_does_not_begin_again() -> None:
@@ -82,7 +82,7 @@ def test_a_load_that_was_overtaken_by_a_newer_one_is_dropped() -> None:
     store.begin_load(0, 5)
     store.begin_load(0, 7)
     assert not store.finish_load(0, 5, [record(0, 10)])
-    assert store.gate("g") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    assert store.coordinator_error("g") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     assert store.finish_load(0, 7, [record(0, 20)])
     assert offset_of(store) == 20
 
@@ -92,7 +92,7 @@ def test_a_load_that_ends_after_the_leadership_is_lost_is_dropped() -> None:
     store.begin_load(0, 5)
     store.unload(0, 6)
     assert not store.finish_load(0, 5, [record(0, 10)])
-    assert store.gate("g") is ErrorCode.NOT_COORDINATOR
+    assert store.coordinator_error("g") is ErrorCode.NOT_COORDINATOR
 
 
 def test_an_unload_of_what_was_never_led_is_no_news() -> None:

@@ -135,7 +135,9 @@ class Coordinating:
 
     async def lead(self, leader_epoch: int = 3) -> None:
         self.coordinator.leadership_changed([(TRANSACTIONS_TOPIC, 0, leader_epoch)], [])
-        await self.settled(lambda: self.coordinator.shards.gate(ID) is not ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        await self.settled(
+            lambda: self.coordinator.shards.coordinator_error(ID) is not ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        )
 
     async def fail_over(self, leader_epoch: int = 5) -> None:
         """Have another coordinator, which knows only the topic, go on."""

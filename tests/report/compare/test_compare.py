@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from harness.cli import app as cli
-from harness.report.compare.comparison import Spread, compared, in_words
+from harness.report.compare.comparison import Spread, compared, describe_spread
 from harness.report.compare.figures import Kind, RunFigures, figures_of
 from tests.report.conftest import send, write_fact
 from tests.report.trend.test_trend import BROKEN, made
@@ -78,8 +78,8 @@ def test_another_scenario_is_another_table() -> None:
         pytest.param(Spread(least=1, median=2, most=3, runs=2), 3, "2 (1 to 3) s, of 2 of 3 runs", id="some lack it"),
     ],
 )
-def test_a_spread_in_words(spread: Spread | None, runs: int, text: str) -> None:
-    assert in_words(spread, "s", runs) == text
+def test_a_spread_is_described(spread: Spread | None, runs: int, text: str) -> None:
+    assert describe_spread(spread, "s", runs) == text
 
 
 def test_outcomes_are_counted_and_figures_spread() -> None:

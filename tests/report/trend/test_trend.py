@@ -205,7 +205,7 @@ def test_a_cell_names_each_outcome_by_symbol_and_leads_there(
     runs: list[RunSummary], parts: list[tuple[str, str, str, str]]
 ) -> None:
     shown = Cell(runs=runs).parts
-    assert [(part.mood, part.text, part.in_words, part.first.name) for part in shown] == parts
+    assert [(part.mood, part.text, part.description, part.first.name) for part in shown] == parts
 
 
 def test_a_night_is_a_column_the_newest_first_and_no_more_than_thirty() -> None:

@@ -12,7 +12,7 @@ from functools import cache
 from typing import NamedTuple
 
 from harness.cluster.systems.kafka.line_events import Make
-from harness.cluster.systems.kafka.patterns import OMITS, PATTERNS, Pattern
+from harness.cluster.systems.kafka.patterns import MISSING_FIELDS, PATTERNS, Pattern
 from harness.cluster.systems.kafka.process_state import ProcessState
 from harness.events import BrokerStart, Event
 
@@ -75,8 +75,8 @@ def wording(version: str, cluster: str = "") -> Wording:
         by_logger[pattern.logger].append((re.compile(pattern.text), pattern.make))
         if pattern.watched:
             watched[pattern.logger].append(re.compile(pattern.watched))
-    omits = (f"{kind.ev}.{name}" for kind in kinds for name in OMITS.get(kind, ()))
-    return Wording(dict(by_logger), dict(watched), frozenset(kind.ev for kind in kinds), frozenset(omits))
+    missing = (f"{kind.ev}.{name}" for kind in kinds for name in MISSING_FIELDS.get(kind, ()))
+    return Wording(dict(by_logger), dict(watched), frozenset(kind.ev for kind in kinds), frozenset(missing))
 
 
 def _patterns(version: str) -> list[Pattern]:

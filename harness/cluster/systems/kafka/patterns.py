@@ -402,7 +402,7 @@ PATTERNS = (
     ),
 )
 """In no order: no line fits two of a release."""
-OMITS: dict[type[Event], tuple[str, ...]] = {
+MISSING_FIELDS: dict[type[Event], tuple[str, ...]] = {
     Append: ("batch_epoch", "crc", "producer_id", "producer_epoch", "base_sequence", "isr_size", "acks"),
     Recovery: ("clean", "recovery_point", "truncated_bytes"),
     Truncate: ("reason", "asked_epoch", "answer_epoch", "latest_epoch", "local_epoch"),
