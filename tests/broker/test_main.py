@@ -93,7 +93,7 @@ def test_ignored_properties_are_named_in_the_log(tmp_path: Path) -> None:
     properties = {"num.io.threads": "3", "background.threads": "4", "num.partitions": "2"}
     subprocess.run(command(tmp_path, properties, "--log", str(log)), capture_output=True, timeout=120)
     lines = [line.partition("startup.ignored_properties ")[2] for line in log.read_text().splitlines()]
-    assert [line for line in lines if line] == ["properties=background.threads,num.io.threads"]
+    assert [line for line in lines if line] == ["names=background.threads,num.io.threads"]
 
 
 def test_nothing_is_said_of_properties_that_all_have_an_effect(tmp_path: Path) -> None:
