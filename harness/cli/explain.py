@@ -31,13 +31,18 @@ def explain(
 ) -> None:
     """Print the events that lead to a finding, in order: clients, controller, ZooKeeper, replicas."""
     from harness.cli.terminal import PatientConsole
+    from harness.report.causes import causes_of
     from harness.report.evidence import RunEvidence
     from harness.report.story import story_of
 
     folder = run_folder(run_path)
     evidence = RunEvidence(folder)
-    chosen = _chosen(evidence.findings(), finding, at)
-    show(PatientConsole(), evidence, story_of(evidence, chosen))
+    causes = causes_of(evidence)
+    # The cause's own violation comes first: its record is the one that most checks name.
+    told = [row for cause in causes for row in (cause.told, *cause.rows)]
+    chosen = _chosen([*told, *evidence.findings()], finding, at)
+    cause = next((cause for cause in causes if chosen in cause.rows), None)
+    show(PatientConsole(), evidence, story_of(evidence, chosen, cause))
 
 
 def _chosen(findings: "list[Row]", check: str | None, at: str | None) -> "Row":
@@ -71,11 +76,13 @@ def show(console: "Console", evidence: "RunEvidence", story: "Story") -> None:
     """Print a story: the finding, what matters in a sentence, then moment by moment."""
     from harness.cli.terminal import BAD, new_table
     from harness.contracts.registry import check_title
+    from harness.report.step_story import message_of
 
     finding = story.finding
-    console.print(f"{check_title(finding['check'])}: {finding['message']}", style=BAD, markup=False, highlight=False)
-    if story.sentence:
-        console.print(story.sentence, markup=False, highlight=False)
+    console.print(f"{check_title(finding['check'])}: {message_of(finding)}", style=BAD, markup=False, highlight=False)
+    for sentence in (*story.cause, story.sentence):
+        if sentence:
+            console.print(f"{sentence[0].upper()}{sentence[1:]}.", markup=False, highlight=False)
     table = new_table("", "at", "process", "what", wide=["what"])
     for moment in story.moments:
         since = evidence.seconds_since_start(moment.at_ns)
@@ -83,3 +90,9 @@ def show(console: "Console", evidence: "RunEvidence", story: "Story") -> None:
     console.print(table)
     if story.left_out:
         console.print(f"{number_of(story.left_out, 'moment')} of less relevance left out", highlight=False)
+    others = [(row, count) for row, count in story.sights if row["check"] != finding["check"]]
+    if others:
+        console.print("Seen by other checks:", highlight=False)
+    for row, count in others:
+        text = f"  {check_title(row['check'])}, {number_of(count, 'violation')}: {message_of(row)}"
+        console.print(text, markup=False, highlight=False)

@@ -17,6 +17,7 @@ from harness.progress import number_of
 from harness.report.answers import answers, left_out, mood
 from harness.report.evidence import Evidence, RunEvidence
 from harness.report.junit import write_junit
+from harness.report.step_story import message_of
 from harness.report.story import Story, stories_of
 from harness.report.template import part, template
 from harness.report.timeline import library
@@ -118,7 +119,7 @@ def render(
     gaps = evidence.rows("availability", "gap_ms", descending=True)
     windows = evidence.rows("fault_windows", "intended_ns")
     return template(
-        "report.html.j2", check_title=check_title, mood=mood, number_of=number_of, meaning=_meaning
+        "report.html.j2", check_title=check_title, mood=mood, number_of=number_of, meaning=_meaning, message=message_of
     ).render(
         left_out=left_out,
         result=result,

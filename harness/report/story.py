@@ -4,12 +4,12 @@ Made from facts alone, without Spark. Instants are for reading; the order betwee
 offsets and zxids.
 """
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from harness.progress import number_of
+from harness.report.causes import Cause, causes_of, worth_telling
 from harness.report.evidence import RunEvidence
 from harness.report.findings import Row
 from harness.report.moments import (
@@ -18,20 +18,16 @@ from harness.report.moments import (
     COORDINATOR,
     ZOOKEEPER,
     Moment,
-    as_json,
     brief,
     broker,
     listed,
 )
+from harness.report.step_story import of_steps
 from harness.report.transaction_story import of_transaction
 from harness.values import ACKS_ALL
 
-LOSSES = ("lost-write", "lost-committed-write", "unseen", "I10")
-"""Checks whose violations are lost records."""
 SHOWN_MOMENTS = 40
 """Of one story: those that matter, and those around them."""
-
-Place = tuple[str | None, int | None, int | None, int | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +51,10 @@ class Story:
     left_out: int
     """Number of less important moments."""
     shades: list[Shade]
-    checks: list[str]
-    """Whose violations have this cause."""
+    cause: list[str]
+    """What lost the records, and the faults at that time, as sentences without their full stops."""
+    sights: list[tuple[Row, int]]
+    """The first violation of each check with this cause, and the number of all; the told one first."""
 
     @property
     def place(self) -> str:
@@ -96,38 +94,14 @@ class Story:
 
 
 def stories_of(evidence: RunEvidence) -> list[Story]:
-    """Return one story a cause, losses first: violations of several checks at one place, such as an offset, have one.
-
-    Of each check, the violation at the place that most checks name is told.
-    """
-    broken = [row for row in evidence.findings() if row["severity"] == "violation"]
-    checks: dict[Place, set[str]] = defaultdict(set)
-    for row in broken:
-        checks[_place_of(row)].add(row["check"])
-    told: dict[str, Row] = {}
-    for row in broken:
-        known = told.setdefault(row["check"], row)
-        if len(checks[_place_of(row)]) > len(checks[_place_of(known)]):
-            told[row["check"]] = row
-    by_place: dict[Place, list[Row]] = defaultdict(list)
-    for row in told.values():
-        by_place[_place_of(row)].append(row)
-    causes = sorted(
-        by_place.values(),
-        key=lambda rows: (not any(row["check"] in LOSSES for row in rows), -len(rows), rows[0]["offset"] is None),
-    )
-    return [story_of(evidence, rows[0], [row["check"] for row in rows]) for rows in causes]
+    """Return one story a cause, losses first."""
+    return [story_of(evidence, cause.told, cause) for cause in worth_telling(causes_of(evidence))]
 
 
-def _place_of(row: Row) -> Place:
-    """Return the offset of a partition, or without one its leader epoch."""
-    return row["topic"], row["partition"], row["offset"], row["leader_epoch"] if row["offset"] is None else None
-
-
-def story_of(evidence: RunEvidence, finding: Row, checks: Sequence[str] = ()) -> Story:
-    """Return the story of a finding, at most `SHOWN_MOMENTS` long."""
+def story_of(evidence: RunEvidence, finding: Row, cause: Cause | None = None) -> Story:
+    """Return the story of a finding, at most `SHOWN_MOMENTS` long, and its cause if that is known."""
     shades = list(_shades(evidence))
-    moments = [*_of_controllers(evidence), *_of_steps(evidence, finding), *of_transaction(evidence, finding)]
+    moments = [*_of_controllers(evidence), *of_steps(evidence, finding), *of_transaction(evidence, finding)]
     if finding["topic"] is not None and finding["partition"] is not None:
         moments += _Partition(evidence, finding).moments()
     moments += _of_faults(shades, [moment.at_ns for moment in moments if moment.matters])
@@ -138,7 +112,8 @@ def story_of(evidence: RunEvidence, finding: Row, checks: Sequence[str] = ()) ->
         moments=shown,
         left_out=len(moments) - len(shown),
         shades=shades,
-        checks=[*checks] or [finding["check"]],
+        cause=_sentences(evidence, cause, shades) if cause else [],
+        sights=cause.sights if cause else [],
     )
 
 
@@ -161,6 +136,28 @@ def _shades(evidence: RunEvidence) -> Iterator[Shade]:
             text = f"{row['fault']} {', '.join(lanes)}".strip()
             from_ns = row["intended_ns"] or row["injected_ns"]  # the effect begins before it is noted
             yield Shade(lanes=lanes, from_ns=from_ns, to_ns=row["healed_ns"], text=text)
+
+
+def _sentences(evidence: RunEvidence, cause: Cause, shades: Sequence[Shade]) -> list[str]:
+    """Return each change of leader that lost records, and the faults between the told record and the first of them.
+
+    If none was in force then, the last one before is named.
+    """
+    if not cause.losses:
+        return []
+    until_ns = min(loss.time_ns for loss in cause.losses)
+    since_ns = min(cause.told.get("at_ns") or until_ns, until_ns)
+    begun = [shade for shade in shades if shade.from_ns <= until_ns]
+    in_force = [shade for shade in begun if shade.to_ns is None or since_ns <= shade.to_ns]
+    named = ", ".join(f"{shade.text} ({_times(evidence, shade)})" for shade in in_force or begun[-1:])
+    faults = f"{'faults in force' if in_force else 'the last fault before'}: {named}"
+    return [*(loss.text for loss in cause.losses), *([faults] if named else [])]
+
+
+def _times(evidence: RunEvidence, shade: Shade) -> str:
+    """Return from when to when a fault was in force, in seconds of the run."""
+    from_s, to_s = evidence.seconds_since_start(shade.from_ns), evidence.seconds_since_start(shade.to_ns)
+    return f"{from_s:.1f} s to {'the end' if to_s is None else f'{to_s:.1f} s'}"
 
 
 def _of_faults(shades: Sequence[Shade], told_ns: Sequence[int]) -> Iterator[Moment]:
@@ -187,33 +184,6 @@ def _of_controllers(evidence: RunEvidence) -> Iterator[Moment]:
             known.add(reign)
             text = f"{broker(row['broker'])} is controller in epoch {row['controller_epoch']}"
             yield Moment(at_ns=row["time_ns"], lane=CONTROLLER, text=text)
-
-
-def _of_steps(evidence: RunEvidence, finding: Row) -> Iterator[Moment]:
-    """Yield the illegal step that a finding is about: the state before it, and the rule that it breaks."""
-    for text in finding.get("evidence") or ():
-        shown = as_json(text)
-        if not isinstance(shown, dict) or shown.get("fact") != "steps":
-            continue
-        place = {name: shown.get(name) for name in ("broker", "incarnation", "seq", "rule")}
-        for row in evidence.matching("steps", **place):
-            if row["time_ns"] is not None:
-                lane, subject = broker(row["broker"]), f"the {row['subject']} {row['name']}"
-                yield Moment(at_ns=row["time_ns"], lane=lane, text=f"{subject} is {row['before']}")
-                broken = f"{_step(row['step'])}, which breaks a rule: {row['sentence']} ({row['source']})"
-                yield Moment(at_ns=row["time_ns"], lane=lane, text=broken, matters=True)
-
-
-def _step(text: str) -> str:
-    """Return what a broker logged, as words; its names and numbers are those of the log."""
-    event = as_json(text)
-    if not isinstance(event, dict) or "ev" not in event:
-        return text
-    known = {name: value for name, value in event.items() if name not in ("ev", "line", "chain", "correlation_id")}
-    if event["ev"] == "produce_resp" and event.get("acks") == ACKS_ALL and "high_watermark" in event:
-        offsets = f"offset {known.get('last_offset')}"
-        return f"acks=all is answered for {offsets} while the high watermark is {known['high_watermark']}"
-    return f"{event['ev']} ({', '.join(f'{name}={value}' for name, value in known.items())})"
 
 
 class _Partition:

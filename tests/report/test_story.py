@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from harness.report.evidence import RunEvidence
-from harness.report.story import SHOWN_MOMENTS, Story, stories_of, story_of
+from harness.report.story import SHOWN_MOMENTS, Story, story_of
 from harness.store.folder import RunFolder
 from tests.report.conftest import SECOND, START, write_fact
 
@@ -208,24 +208,6 @@ def test_a_broker_that_answers_too_early_is_told_in_words(folder: RunFolder) -> 
         "acks=all is answered for offset 7 while the high watermark is 5"
         in story_of(RunEvidence(folder), finding).sentence
     )
-
-
-def test_violations_of_several_checks_at_one_offset_have_one_story_and_losses_come_first(
-    folder: RunFolder, add_findings: Callable[..., None]
-) -> None:
-    here = FINDING | {"severity": "violation"}
-    there = here | {"offset": 9}
-    add_findings(
-        here | {"check": "I10"},
-        there | {"check": "lost-write"},
-        here | {"check": "lost-write"},
-        *(here | {"check": check, "partition": 5} for check in ("I1", "I6", "I11")),
-    )
-    stories = stories_of(RunEvidence(folder))
-    assert [(story.place, story.checks) for story in stories] == [
-        (f"{FINDING['topic']}-{FINDING['partition']}, offset 7", ["I10", "lost-write"]),
-        (f"{FINDING['topic']}-5, offset 7", ["I1", "I11", "I6"]),
-    ]
 
 
 @pytest.mark.parametrize(
