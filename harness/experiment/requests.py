@@ -1,7 +1,7 @@
 """Sends requests that the steps of a scenario state, as a client, and compares the answers with what they expect.
 
 Each request has a connection of its own, so that one that waits for its answer delays no other. It is sent once, and
-again only after an error of `UNREADY` that is not the expected answer.
+again only after an error of `UNREADY` that is not the expected or promised answer.
 """
 
 import asyncio
@@ -108,9 +108,9 @@ class Requests:
         while True:
             broker, connection = await self._connected(step, find, deadline_s)
             answer = await self._once(step, request, broker, connection, deadline_s)
-            errors = error_codes(answer) - {ErrorCode.NONE}
-            is_final = step.later or not errors or not errors <= UNREADY or _now_s() >= deadline_s
-            if is_final or not any(_differences(self._meaning(step.expect or {}), answer, "")):
+            is_final = step.later or not _is_unready(answer) or _now_s() >= deadline_s
+            wanted = self._meaning(step.expect or step.promised or {})
+            if is_final or not any(_differences(wanted, answer, "")):
                 return answer
             await asyncio.sleep(RETRY_S)
 
@@ -118,7 +118,12 @@ class Requests:
         self, step: StepSpec, request: Message, broker: int, connection: Connection, deadline_s: float
     ) -> dict[str, Any]:
         assert step.version is not None
-        invoked = self.recorder.invoke(OpKind.REQUEST, mode=f"{step.ask} {step.version} to broker {broker}")
+        promised = None if step.promised is None else self._meaning(step.promised)
+        invoked = self.recorder.invoke(
+            OpKind.REQUEST,
+            mode=f"{step.ask} {step.version} to broker {broker}",
+            key="" if promised is None else json.dumps(promised),
+        )
         try:
             answer = await connection.request(request, step.version, timeout_s=max(RETRY_S, deadline_s - _now_s()))
         except PeerError as error:
@@ -133,7 +138,9 @@ class Requests:
         finally:
             connection.close()
         values: dict[str, Any] = as_values(answer, step.version)
-        self.recorder.end(invoked, OpType.OK, error=json.dumps(values, default=_text))
+        is_answer = not _is_unready(values) or (not step.later and _now_s() >= deadline_s)
+        broken = _differences(promised, values, "") if promised is not None and is_answer else ()
+        self.recorder.end(invoked, OpType.OK, error=json.dumps(values, default=_text), value="; ".join(broken))
         return values
 
     async def _connected(self, step: StepSpec, find: Find, deadline_s: float) -> tuple[int, Connection]:
@@ -191,8 +198,17 @@ def _text(data: bytes) -> str:
     return bytes(data).decode("latin-1")
 
 
+def _is_unready(answer: dict[str, Any]) -> bool:
+    """Return whether an answer says only that the broker cannot serve the request now."""
+    errors = error_codes(answer) - {ErrorCode.NONE}
+    return bool(errors) and errors <= UNREADY
+
+
 def _differences(expected: Any, answer: Any, path: str) -> Iterator[str]:
-    """Yield what of an answer is not as expected; it may have more fields."""
+    """Yield what of an answer is not as expected; it may have more fields.
+
+    A list that is expected of a single value has all values that are allowed.
+    """
     if isinstance(expected, Mapping):
         for name, each in expected.items():
             if not isinstance(answer, Mapping) or name not in answer:
@@ -202,6 +218,10 @@ def _differences(expected: Any, answer: Any, path: str) -> Iterator[str]:
     elif isinstance(expected, list) and isinstance(answer, list) and len(expected) == len(answer):
         for index, (each, theirs) in enumerate(zip(expected, answer, strict=True)):
             yield from _differences(each, theirs, _joined(path, str(index)))
+    elif isinstance(expected, list) and not isinstance(answer, list | Mapping):
+        of_each = ["; ".join(_differences(each, answer, path)) for each in expected]
+        if all(of_each):
+            yield " and ".join(of_each)
     elif isinstance(expected, str) and isinstance(answer, int) and expected in ErrorCode.__members__:
         if answer != ErrorCode[expected]:
             yield f"{path} is {described(answer)}, not {expected}"

@@ -194,7 +194,8 @@ _OF_OPERATIONS: Mapping[OpKind, tuple[str, tuple[str, ...]]] = {
     ),
     OpKind.REQUEST: (
         "A request that the scenario states is sent; the `mode` says which, in which version and to which broker. An "
-        "`ok` end has the answer in `error`, as JSON.",
+        "`ok` end has the answer in `error`, as JSON. `key` is the answer that Kafka promises, if the scenario states "
+        "one, and an `ok` end has in `value` how the answer differs.",
         ("mode",),
     ),
     OpKind.SUBSCRIBE: ("A member subscribes; it ends with its first assignment, which may be empty.", ("group",)),

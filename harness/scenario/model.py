@@ -435,6 +435,13 @@ class StepSpec(Strict):
         dict[str, Any] | None,
         Field(description="Fields of the answer and their values; {} if any answer is right; codes may be names"),
     ] = None
+    promised: Annotated[
+        dict[str, Any] | None,
+        Field(
+            description="As expect, with lists of allowed values: what Kafka promises to answer; another answer is a"
+            " violation, and the steps go on"
+        ),
+    ] = None
     keep: Annotated[
         dict[RoleName, str],
         Field(description="Names for fields of the answer, {M: member_id}; $M stands for it in later requests"),

@@ -33,7 +33,7 @@ ACTIONS = {
     "hold": {"target", "parameters", "within_s"},
     "lose_answer": {"target", "parameters", "within_s"},
     "release": set(),
-    "ask": {"target", "parameters", "version", "expect", "keep", "later", "times", "every_s", "within_s"},
+    "ask": {"target", "parameters", "version", "expect", "promised", "keep", "later", "times", "every_s", "within_s"},
     "answer": {"expect", "keep", "within_s"},
 }
 """Of which each step has one, with the other keys that it takes."""
@@ -164,13 +164,13 @@ def _request(draft: Draft, at: KeyPath, step: StepSpec, asked: _Asked) -> Iterat
     if step.ask is not None:
         yield from _fields(at, step)
         yield from _asked_target(draft, (*at, "target"), step.target)
-    if step.later is None and step.expect is None:
+    if step.later is None and step.expect is None and step.promised is None:
         yield Problem(at, "say what answer to expect: {} if any is right")
     if step.later is not None and (step.expect is not None or step.keep or step.times > 1):
         yield Problem((*at, "later"), "takes no expect, keep or times: the step `answer` has them")
     if step.later in asked.open:
         yield Problem((*at, "later"), f"the request {step.later} is not answered yet")
-    for name in sorted(_names_in([step.parameters, step.expect]) - asked.kept):
+    for name in sorted(_names_in([step.parameters, step.expect, step.promised]) - asked.kept):
         yield Problem(at, f"${name}: no step before keeps {name}")
     asked.open.discard(step.answer or "")
     asked.open |= {step.later} if step.later else set()

@@ -52,7 +52,8 @@ class OpKind(StrEnum):
     ASK = "ask"
     """Plays a recorded script of client calls, as the mode says; its end says in `error` which answer differs."""
     REQUEST = "request"
-    """Sends one request that a scenario states, as the mode says; an ok end says in `error` what the answer is."""
+    """Sends one request that a scenario states, as the mode says. An ok end has the answer in `error`, and in `value`
+    how it differs from the one that is promised."""
     SUBSCRIBE = "subscribe"
     """Becomes a member of a group; ends with its first assignment, which may be empty."""
     ASSIGNED = "assigned"
@@ -114,9 +115,9 @@ class Operation:
     where reading begins (assigned; -1 for the log's start, as nothing was committed) or where it has come to (revoked,
     lost)."""
     key: str = ""
-    """Of the record."""
+    """Of the record. Of a request: the answer that is promised, as JSON; empty if none is."""
     value: str = ""
-    """The value id, unique in the run."""
+    """The value id, unique in the run. Of a request that ended ok: how the answer differs from the promised one."""
     acks: int = -1
     """Of a send: 0, 1 or -1 for all."""
     made_from: str = ""

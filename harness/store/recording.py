@@ -82,6 +82,7 @@ class Recorder:
         offset: int | None = None,
         records: tuple[Record, ...] = (),
         error: str = "",
+        value: str | None = None,
     ) -> None:
         """Record its end, with what is known now."""
         ended = Operation(  # `dataclasses.replace` takes five times as long
@@ -94,7 +95,7 @@ class Recorder:
             partition=invoked.partition,
             offset=invoked.offset if offset is None else offset,
             key=invoked.key,
-            value=invoked.value,
+            value=invoked.value if value is None else value,
             acks=invoked.acks,
             made_from=invoked.made_from,
             transactional_id=invoked.transactional_id,

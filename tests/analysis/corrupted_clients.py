@@ -124,6 +124,15 @@ def answer_otherwise(run: Evidence) -> bool:
     return True
 
 
+def break_promise(run: Evidence) -> bool:
+    """Have a request of a step answered otherwise than promised."""
+    promised = '{"error_code": "INVALID_PRODUCER_EPOCH"}'
+    for type_, error, value in ((OpType.INVOKE, "", ""), (OpType.OK, '{"error_code": 0}', "error_code is 0")):
+        what = {"mode": "EndTxn 1 to broker 2", "key": promised, "error": error, "value": value}
+        run.operation("steps", OpKind.REQUEST, type_, 0, **what)
+    return True
+
+
 def _batches(run: Evidence, partition: int) -> list[list[Line]]:
     """Return the first producer's acknowledged sends to a partition, those together that were under way together."""
     invoked = {line["index"]: line["time_ns"] for line in run.lines(OPERATIONS, process="p0", type="invoke")}

@@ -62,6 +62,7 @@ _OF_CLIENTS = _OF_VALUES | frozenset(
         "poll-skip",
         "stale-read-after-ack",
         "unseen",
+        "promised-answers",
         "recorded-answers",
     }
 )
@@ -129,6 +130,7 @@ CORRUPTIONS = {
     "a value is read whose send failed": Corruption(clients.fail_send, {"aborted-read"}),
     "a value is read that no process sent": Corruption(clients.forget_send, {"phantom"}),
     "a broker answers a script otherwise than recorded": Corruption(clients.answer_otherwise, {"recorded-answers"}),
+    "a broker answers a step otherwise than promised": Corruption(clients.break_promise, {"promised-answers"}),
     "a poll turns two records round": Corruption(clients.turn_round, {"int-nonmonotonic-poll", "int-poll-skip"}),
     "a poll leaves a record out": Corruption(clients.leave_out, {"int-poll-skip"}),
     "a reader misses a poll": Corruption(clients.miss_poll, {"poll-skip"}),

@@ -184,6 +184,36 @@ def test_requests_make_a_member_of_a_group_call_by_call() -> None:
                                          "Heartbeat"]  # fmt: skip
 
 
+def test_an_answer_that_breaks_a_promise_is_recorded_and_the_steps_go_on() -> None:
+    of_nobody = {"group_id": "g", "generation_id": 1, "member_id": "gone"}
+    allowed = {"error_code": ["UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION"]}
+    history = stepped(
+        asked("Heartbeat", 3, of_nobody, promised=allowed),
+        asked("Heartbeat", 3, of_nobody, promised={"error_code": ["NONE", "REBALANCE_IN_PROGRESS"]}, times=2),
+        asked("Heartbeat", 3, of_nobody, expect={}),
+    )
+    assert history.remarks == []
+    ends = [each for each in history.operations["steps"] if each.type is OpType.OK and each.mode.startswith("Heart")]
+    served = [(each.key != "", each.value) for each in ends if '"error_code": 25' in each.error]
+    wrong = "error_code is UNKNOWN_MEMBER_ID, not NONE and error_code is UNKNOWN_MEMBER_ID, not REBALANCE_IN_PROGRESS"
+    assert served == [(True, ""), (True, wrong), (True, wrong), (False, "")]
+
+
+def test_a_promise_is_broken_when_the_broker_cannot_serve_within_the_time_limit() -> None:
+    heartbeat = {"group_id": "g", "generation_id": 1, "member_id": "m"}
+    history = stepped(
+        {"hold": "M", "target": "A, B, C", "parameters": {"apis": ["Heartbeat"], "sides": ["clients"], "count": 100,
+                                                          "action": "error", "error": "NOT_COORDINATOR"}},
+        asked("Heartbeat", 3, heartbeat, promised={"error_code": "NONE"}, within_s=2),
+        {"release": "M"},
+    )  # fmt: skip
+    assert history.remarks == []
+    ends = [each for each in history.operations["steps"] if each.type is OpType.OK]
+    assert len(ends) > 2
+    assert {each.value for each in ends[:-1]} == {""}
+    assert ends[-1].value == "error_code is NOT_COORDINATOR, not NONE"
+
+
 def test_a_transaction_is_begun_by_requests_and_awaited() -> None:
     producer = {"transactional_id": "t", "producer_id": "$P", "producer_epoch": "$E"}
     batch = {"producer": "$P", "epoch": "$E", "sequence": 0, "attributes": 16, "records": [["k", "v", 0]]}
@@ -229,17 +259,24 @@ def test_replicas_are_where_the_roles_are() -> None:
 @pytest.mark.parametrize(
     "name",
     [
+        "kafka-10284",
         "kafka-10706",
         "kafka-12890",
+        "kafka-13091",
         "kafka-13141",
+        "kafka-13194",
+        "kafka-14055",
         "kafka-14190",
         "kafka-17754",
         "kafka-6082",
+        "kafka-6119",
         "kafka-7128",
         "kafka-7164",
+        "kafka-9600",
         "kip-101",
         "kip-279",
         "kip-380",
+        "kip-890",
     ],
 )
 def test_the_steps_of_a_published_bug_are_taken_to_their_end(name: str) -> None:

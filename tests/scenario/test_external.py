@@ -219,10 +219,10 @@ def test_a_run_that_judges_fewer_checks_than_its_scenario_names_is_no_pass() -> 
 @pytest.mark.parametrize(
     ("collects", "absent", "judged"),
     [
-        pytest.param("", {"state_changes", "replicas", "zookeeper"}, 10, id="nothing is collected"),
-        pytest.param(', data: "cp {into}"', {"state_changes", "zookeeper"}, 10, id="replicas are"),
+        pytest.param("", {"state_changes", "replicas", "zookeeper"}, 11, id="nothing is collected"),
+        pytest.param(', data: "cp {into}"', {"state_changes", "zookeeper"}, 11, id="replicas are"),
         pytest.param(
-            ', data: "cp {into}", zookeeper: "cp {into}"', {"state_changes"}, 47, id="and the history of ZooKeeper"
+            ', data: "cp {into}", zookeeper: "cp {into}"', {"state_changes"}, 48, id="and the history of ZooKeeper"
         ),
     ],
 )

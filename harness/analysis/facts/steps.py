@@ -8,7 +8,7 @@ from harness.analysis.check_helpers.records import acknowledged
 from harness.analysis.facts.clients import of_kind
 from harness.analysis.frames import as_number, conform, in_order, stored
 from harness.analysis.sources.reading import no_rows, of_table
-from harness.analysis.tables.clients import END_OFFSETS, POLL_STEPS, SCRIPTS, SEND_REVERSALS
+from harness.analysis.tables.clients import END_OFFSETS, POLL_STEPS, PROMISED_ANSWERS, SCRIPTS, SEND_REVERSALS
 from harness.store.history import READ_COMMITTED, OpKind, OpType
 
 _READER = ("run_id", "process", "mode", "topic", "partition")
@@ -113,3 +113,16 @@ def scripts(operations: DataFrame) -> DataFrame:
     answered = of_kind(operations, OpKind.ASK).where(F.col("outcome") == OpType.OK.value)
     differs = F.when(F.col("error") != "", F.col("error"))
     return conform(answered.withColumn("script", F.col("mode")).withColumn("difference", differs), SCRIPTS)
+
+
+def promised_answers(operations: DataFrame) -> DataFrame:
+    """One row an answered request whose scenario states what Kafka promises to answer."""
+    answered = of_kind(operations, OpKind.REQUEST).where(F.col("outcome") == OpType.OK.value)
+    rows = answered.where(F.coalesce("key", F.lit("")) != "").select(
+        "*",
+        F.col("mode").alias("request"),
+        F.col("key").alias("promised"),
+        F.col("error").alias("answer"),
+        F.when(F.col("value") != "", F.col("value")).alias("difference"),
+    )
+    return conform(rows, PROMISED_ANSWERS)

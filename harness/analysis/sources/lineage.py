@@ -99,6 +99,7 @@ LINEAGE: dict[str, Origin] = {
     "send_reversals": _operations("send"),
     "end_offsets": _operations("end_offset"),
     "scripts": _operations("ask"),
+    "promised_answers": _operations("request"),
     "elections": _state_changes("election"),
     "state_writes": _state_changes("zk_write"),
     "control_requests": _state_changes("ctl_recv"),

@@ -49,6 +49,19 @@ SCRIPTS = CLIENT_TABLES.declare(
     Column("complete_ns", "bigint", "when it ended"),
 )
 
+PROMISED_ANSWERS = CLIENT_TABLES.declare(
+    "promised_answers",
+    "one answer to a request of a scenario's steps for which the scenario states what Kafka promises",
+    _PROCESS,
+    Column("index", "bigint", "number of the operation within the process"),
+    Column("request", "string", "which request it is, in which version and to which broker"),
+    Column("promised", "string", "fields of the answer as they are promised, as JSON"),
+    Column("answer", "string", "the answer, as JSON"),
+    Column("difference", "string", "what of the answer is not as promised; null if all is"),
+    Column("invoke_ns", "bigint", "when it was invoked"),
+    Column("complete_ns", "bigint", "when it ended"),
+)
+
 END_OFFSETS = CLIENT_TABLES.declare(
     "end_offsets",
     "one answer to where a partition ends for consumers that do not wait for the end of transactions",
