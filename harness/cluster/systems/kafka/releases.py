@@ -54,6 +54,7 @@ RELEASES = {
     release.version: release
     for release in (
         Release(version="0.10.2.2", scala="2.12", besides=(_JAXB,)),
+        Release(version="0.11.0.0", scala="2.12", besides=(_JAXB,)),
         Release(version="0.11.0.3", scala="2.12", besides=(_JAXB,)),
         Release(version="1.0.2", scala="2.12"),
         Release(version="1.1.1", scala="2.12"),
