@@ -15,6 +15,7 @@ from itertools import count
 from pathlib import Path
 
 from harness.cluster.driver import ClusterDriver, ClusterRequest, RunExecutor
+from harness.cluster.systems.system import system_named
 from harness.contracts import registry
 from harness.errors import ClusterError, HarnessError, Interrupted
 from harness.experiment.collect import collect as collect_from
@@ -28,7 +29,7 @@ from harness.run.emits import logged_by
 from harness.run.run import Run
 from harness.scenario.capabilities import require_capabilities, required_capabilities, slows_zookeeper
 from harness.scenario.draws import with_drawn
-from harness.scenario.external import claimed, logging_system, place_of, require_owned
+from harness.scenario.external import claimed, place_of, require_owned
 from harness.scenario.file import scenario_of, scenario_yaml
 from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan, make_plan
@@ -79,7 +80,7 @@ def create(scenario: Scenario, plan: Plan, runs: Path, *, owned: bool = False) -
         folder.scenario.write_text(scenario_yaml(scenario), encoding="utf-8")
         folder.plan.write_text(plan.to_json(), encoding="utf-8")
         write_plugins(folder, scenario, plan)
-        write_version(folder, logged_by(logging_system(scenario)))
+        write_version(folder, logged_by(system_named(scenario.logging_system)))
         keep_room(folder)
     except OSError as error:
         raise ClusterError(f"no run folder can be made in {runs}: {error}") from error
@@ -232,10 +233,10 @@ def judge(
     Raises:
         EvidenceError: another version of this program wrote the run.
     """
-    require_version(folder)
+    logged = require_version(folder)
     progress = progress or Logged()
     with _interrupts_of(interrupts), _open(background) as thread, record_phase(folder, Phase.JUDGE, progress) as notes:
-        run = Run.load(folder)
+        run = Run.load(folder, logged)
         checked = thread.run(lambda: run_checks(run, progress, notes, thread.resources, judging))
     result = assemble(run, checked=checked)
     result.save(folder.verdict)

@@ -19,10 +19,10 @@ from harness.contracts.faults import Injection
 from harness.errors import ClusterError, HarnessError, Interrupted, ScenarioError
 from harness.judging import judge as judging
 from harness.judging.assessment import Checked, within_holes
+from harness.judging.needs import answerable
 from harness.progress import Logged, Silent
 from harness.report import page
 from harness.run import run as recorded
-from harness.run.emits import emits_of
 from harness.run.holes import holes_in, missing_evidence
 from harness.run.journal import Journal
 from harness.run.run import Run
@@ -504,7 +504,7 @@ def test_a_check_that_rests_on_damaged_evidence_accuses_nobody_and_passes_nothin
     verdicts = {"I1": FAIL, "phantom": FAIL, "I9": SystemVerdict.PASS}
     checks = [CheckResult(check=name, promise="p", verdict=verdict, violations=1) for name, verdict in verdicts.items()]
     holes = [] if kind is None else [Hole(place="a/b.jsonl", kind=kind, text="it is missing")]
-    results = within_holes(checks, holes, emits_of(scenario(**changed)))
+    results = within_holes(checks, holes, answerable(scenario(**changed)).evidence)
     assert {result.check: result.verdict for result in results} == by_check
     for result in results:
         if result.verdict is UNKNOWN:
@@ -515,7 +515,7 @@ def test_a_check_that_rests_on_damaged_evidence_accuses_nobody_and_passes_nothin
 def test_what_a_killed_writer_had_still_to_say_takes_no_answer_away() -> None:
     checks = [CheckResult(check="phantom", promise="p", verdict=FAIL, violations=1)]
     hole = Hole(place="operations/a.jsonl", kind="operations", text="its writer was killed", is_open_end=True)
-    assert within_holes(checks, [hole], emits_of(scenario())) == checks
+    assert within_holes(checks, [hole], answerable(scenario()).evidence) == checks
 
 
 def test_a_journal_that_cannot_be_read_makes_the_run_unknown(stage: Stage) -> None:

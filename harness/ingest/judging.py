@@ -23,6 +23,7 @@ from harness.ingest.lines import RecordedEvidence
 from harness.ingest.settings import COMPACTED, AllowedSettings, otherwise, stated_in
 from harness.ingest.stored_evidence import StoredEvidence
 from harness.judging.assessment import remark_on, within_holes
+from harness.judging.needs import evidence_of
 from harness.progress import Listener, Silent, number_of, step
 from harness.report.evidence import RunEvidence
 from harness.report.page import Heading, render
@@ -89,11 +90,12 @@ def judge_history(
     judged, unjudged = divided(plugins, judgement, listed)
     if events is not None:
         judged = unlogged(judged, events)
+    judged = within_holes(judged, holes, evidence_of(plugins))
     result = HistoryResult(
         name=name,
         evidence=listed,
         settings=described_settings(settings),
-        checks=undecided(doubted(within_holes(judged, holes), settings, judgement.counts), judgement.hanging),
+        checks=undecided(doubted(judged, settings, judgement.counts), judgement.hanging),
         unjudged=unjudged,
         remarks=[
             *map(remark_on, holes),

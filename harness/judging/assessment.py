@@ -1,13 +1,9 @@
 """The assessment of a run: the answers of checks and suites, and what all phases add, up to three verdicts."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from harness.analysis.sources.lineage import kinds_of
-from harness.contracts import registry
-from harness.contracts.checks import read_by
 from harness.judging.needs import NO_PLUGIN
-from harness.run.emits import Emits
 from harness.run.journal import fault_results, readable_journal
 from harness.run.run import Run
 from harness.scenario.model import Scenario
@@ -41,8 +37,9 @@ def assemble(run: Run, checked: Checked | None = None, suites: list[SuiteResult]
         checked = Checked()
         if before:
             checked = Checked(checks=before.checks, counts=before.counts, objectives=before.objectives)
-    phases, started = ends(folder), started_at(folder)
     entries, unreadable = readable_journal(folder.journal)
+    faults = fault_results(plan, entries, unreadable)
+    phases, started = ends(folder), started_at(folder)
     return RunResult(
         run_id=folder.run_id,
         scenario=scenario.name,
@@ -53,7 +50,7 @@ def assemble(run: Run, checked: Checked | None = None, suites: list[SuiteResult]
         started_at=started,
         duration_s=round(sum(end.duration_s for end in phases.values()), 3),
         phase_durations_s={phase.value: end.duration_s for phase, end in phases.items()},
-        faults=fault_results(plan, entries, unreadable),
+        faults=faults,
         left_out=scenario.left_out,
         checks=checked.checks,
         suites=suites,
@@ -96,16 +93,17 @@ def remark_on(hole: Hole) -> Remark:
     return Remark(text=hole.text, phase=Phase.COLLECT, subject=hole.place, forbids_pass=True)
 
 
-def within_holes(checks: Sequence[CheckResult], holes: Sequence[Hole], emits: Emits | None = None) -> list[CheckResult]:
+def within_holes(
+    checks: Sequence[CheckResult], holes: Sequence[Hole], evidence: Mapping[str, Sequence[str]]
+) -> list[CheckResult]:
     """Return the answers; a check that rests on a kind of evidence with a hole becomes UNKNOWN, whatever it found.
 
-    Lost evidence looks like an idle broker or client, and changed evidence like a faulty one. Without `emits`, as
-    for a recorded history of others, a check rests on all facts that it may read.
+    Lost evidence looks like an idle broker or client, and changed evidence like a faulty one. `evidence` has the kinds
+    that each check rests on, by its name.
     """
 
     def as_far_as_known(result: CheckResult) -> CheckResult:
-        check = registry.check(result.check)
-        reason = why_unreliable(kinds_of(emits.facts_of(check) if emits else read_by(check)), holes)
+        reason = why_unreliable(evidence[result.check], holes)
         if not reason or result.verdict is SystemVerdict.UNKNOWN:
             return result
         counted = f"{result.counted} found in evidence that cannot be relied on: " if result.counted else ""

@@ -52,13 +52,14 @@ def run_checks(
         from harness.analysis.judge import judge
         from harness.analysis.sources.reading import session_bytes
 
-        stack.enter_context(spark_session(size_bytes=session_bytes([run.folder]), progress=progress, anywhere=True))
         with watched():
+            size_bytes = session_bytes([run.folder])
+            stack.enter_context(spark_session(size_bytes=size_bytes, progress=progress, anywhere=True))
             judgement = (judging or judge)(run.folder, settings, names, progress)
         notes.remarks += judgement.remarks
         counts.update(judgement.counts)
         notes.remarks += fewer_than_named(run.scenario, answerable.without_evidence)
-        judged = within_holes(judgement.checks, holes, run.emits)
+        judged = within_holes(judgement.checks, holes, answerable.evidence)
         return judged + answerable.without_evidence + answerable.without_plugin
 
     answers = _attempt(checks, "the checks", notes)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from harness.analysis.sources.lineage import LINEAGE, events_of, kinds_of, missing_events
 from harness.cluster.systems.system import EXTERNAL
 from harness.contracts import registry
-from harness.contracts.checks import Check
+from harness.contracts.checks import Check, read_by
 from harness.contracts.registry import Kind
 from harness.errors import Refused
 from harness.progress import number_of
@@ -37,6 +37,8 @@ class Answerable:
 
     judged: list[str] | None
     """Names of those that judge, an empty list for all; None if no check can."""
+    evidence: dict[str, list[str]] = field(default_factory=dict)
+    """The kinds of evidence that each of them rests on."""
     without_evidence: list[CheckResult] = field(default_factory=list)
     without_plugin: list[CheckResult] = field(default_factory=list)
     """Those whose plugin, or that of a fault or the system, is not on this machine or cannot be imported."""
@@ -66,6 +68,7 @@ def answerable(scenario: Scenario, emits: Emits | None = None, missing: dict[str
     whole = len(judged) == len(asked) >= len(scenario.checks)
     return Answerable(
         judged=scenario.checks if whole else judged or None,
+        evidence=evidence_of((checks[name] for name in judged), emits),
         without_evidence=[
             CheckResult(
                 check=checks[name].name,
@@ -77,6 +80,14 @@ def answerable(scenario: Scenario, emits: Emits | None = None, missing: dict[str
         ],
         without_plugin=[_without_plugin(name, reason) for name, reason in (broken | (missing or {})).items()],
     )
+
+
+def evidence_of(checks: Iterable[Check], emits: Emits | None = None) -> dict[str, list[str]]:
+    """Return the kinds of evidence that each check rests on, by its name.
+
+    Without `emits`, as for a recorded history of others, a check rests on all facts that it may read.
+    """
+    return {check.name: kinds_of(emits.facts_of(check) if emits else read_by(check)) for check in checks}
 
 
 def _without_plugin(name: str, reason: str) -> CheckResult:
@@ -115,7 +126,7 @@ def _gaps(check: Check, emits: Emits) -> set[str]:
 def _uncollected(facts: Iterable[str], emits: Emits) -> set[str]:
     """Return the kinds of evidence that cannot be collected and that some facts are made of."""
     made_of = set(kinds_of([fact for fact in facts if fact != EVIDENCE]))  # that one is made of any evidence
-    return made_of & emits.uncollected
+    return (made_of & emits.uncollected) - {"state_changes"}  # `missing_events` has those, one by one
 
 
 def require_evidence(scenario: Scenario) -> None:

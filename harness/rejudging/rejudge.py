@@ -78,7 +78,7 @@ def compare(folders: Sequence[RunFolder], progress: Progress) -> Iterator[Rejudg
 
 def _answers(run: Run, answer: Judgement) -> list[CheckResult]:
     answerable = answerable_in(run)
-    checks = within_holes(answer.checks, run.holes, run.emits) if answer.checks else []
+    checks = within_holes(answer.checks, run.holes, answerable.evidence) if answer.checks else []
     return checks + answerable.without_evidence + answerable.without_plugin
 
 

@@ -2,11 +2,11 @@
 
 from dataclasses import dataclass
 
-from harness.cluster.systems.system import System
+from harness.cluster.systems.system import System, system_named
 from harness.contracts.checks import Check, read_by
 from harness.events import FIELDS
-from harness.run.settings import UNCLEAN_ELECTION, effective, properties_of
-from harness.scenario.external import kinds_not_collected, logging_system
+from harness.run.settings import UNCLEAN_ELECTION, effective
+from harness.scenario.external import kinds_not_collected
 from harness.scenario.model import Scenario
 from harness.store.version import Logged
 
@@ -28,7 +28,7 @@ class Emits:
     not_yet: frozenset[str]
     """Kinds and fields that the system logs today, and that the harness that recorded the run did not."""
     uncollected: frozenset[str]
-    """The kinds of evidence, beside state changes, that cannot be collected of the cluster."""
+    """The kinds of evidence that cannot be collected of the cluster."""
     compacts: bool
     """Whether a topic is compacted during the run; `__consumer_offsets` is with small segments."""
     expires: bool
@@ -43,15 +43,16 @@ class Emits:
 
 def emits_of(scenario: Scenario, recorded: Logged | None = None) -> Emits:
     """Return what runs of a scenario can leave: those of today, or one that states which fields were `recorded`."""
-    uncollected = kinds_not_collected(scenario) - {"state_changes"}
-    system = logging_system(scenario)
+    uncollected = kinds_not_collected(scenario)
+    under_test, logging = system_named(scenario.system), scenario.logging_system
+    system = under_test if logging == scenario.system else system_named(logging)
     today = logged_by(system)
     recorded = today if recorded is None else recorded
     kinds = today.keys() - recorded.keys()
     fields = {
         f"{kind}.{name}" for kind in today.keys() & recorded.keys() for name in set(today[kind]) - set(recorded[kind])
     }
-    brokers = properties_of(scenario)
+    brokers = under_test.effective(scenario.cluster.brokers, scenario.cluster.properties)
     return Emits(
         system=system,
         kinds=system.emits - kinds,

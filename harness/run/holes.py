@@ -1,7 +1,8 @@
 """What is missing from the evidence of a run, and what of it cannot be compared?"""
 
+from collections.abc import Collection
+
 from harness.run.early_metadata import begun_late
-from harness.scenario.external import kinds_not_collected
 from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan
 from harness.store.folder import RunFolder
@@ -9,16 +10,20 @@ from harness.store.phase_log import Phase, Quiescence, ends
 from harness.store.seal import Hole, damage
 
 
-def holes_in(folder: RunFolder, scenario: Scenario, plan: Plan) -> list[Hole]:
-    """Return what is missing from a run's evidence, and the damage that can be detected."""
-    missing = missing_evidence(folder, scenario, plan) + under_load(folder) + begun_late(folder)
+def holes_in(folder: RunFolder, scenario: Scenario, plan: Plan, uncollected: Collection[str] = ()) -> list[Hole]:
+    """Return what is missing from a run's evidence, and the damage that can be detected.
+
+    Kinds in `uncollected` cannot be collected of the cluster.
+    """
+    missing = missing_evidence(folder, scenario, plan, uncollected) + under_load(folder) + begun_late(folder)
     known = {hole.place for hole in missing}
     return missing + [hole for hole in damage(folder) if hole.place not in known]
 
 
-def missing_evidence(folder: RunFolder, scenario: Scenario, plan: Plan) -> list[Hole]:
+def missing_evidence(
+    folder: RunFolder, scenario: Scenario, plan: Plan, uncollected: Collection[str] = ()
+) -> list[Hole]:
     """Return the files that every run leaves and this one lacks."""
-    absent = kinds_not_collected(scenario)
     expected = [("zookeeper", folder.zookeeper)]
     expected += [("state_changes", folder.state_change_log(number)) for number in scenario.cluster.broker_ids]
     expected += [("operations", folder.operations_of(client.process)) for client in plan.clients]
@@ -26,7 +31,7 @@ def missing_evidence(folder: RunFolder, scenario: Scenario, plan: Plan) -> list[
     return [
         Hole(place=path.relative_to(folder.root).as_posix(), kind=kind, text="it is missing or empty")
         for kind, path in expected
-        if kind not in absent
+        if kind not in uncollected
         if not path.is_file() or not path.stat().st_size
     ]
 

@@ -15,7 +15,7 @@ from harness.scenario.plan import Plan, load_plan
 from harness.scenario.used_plugins import Missing, missing_plugins
 from harness.store.folder import RunFolder
 from harness.store.seal import Hole
-from harness.store.version import logged_in
+from harness.store.version import Logged, require_version
 
 
 @dataclass(frozen=True, kw_only=True)  # without slots: what is derived is kept
@@ -27,9 +27,11 @@ class Run:
     plan: Plan
     missing_plugins: Sequence[Missing] = ()
     """The plugins that it used and that are not on this machine."""
+    logged: Logged | None = None
+    """What its brokers can have logged, if its version is known to be read."""
 
     @classmethod
-    def load(cls, folder: RunFolder) -> Self:
+    def load(cls, folder: RunFolder, logged: Logged | None = None) -> Self:
         """Return the run of a folder.
 
         Raises:
@@ -42,6 +44,7 @@ class Run:
             scenario=scenario_of(folder, missing),
             plan=load_plan(folder.plan),
             missing_plugins=missing,
+            logged=logged,
         )
 
     @cached_property
@@ -49,9 +52,9 @@ class Run:
         """What evidence it can have left.
 
         Raises:
-            EvidenceError: the folder does not state its version.
+            EvidenceError: the folder does not state its version, or another one.
         """
-        return emits_of(self.scenario, logged_in(self.folder))
+        return emits_of(self.scenario, require_version(self.folder) if self.logged is None else self.logged)
 
     @cached_property
     def settings(self) -> Settings:
@@ -61,4 +64,4 @@ class Run:
     @cached_property
     def holes(self) -> list[Hole]:
         """What is missing from its evidence, and the damage that can be detected, when it is first asked for."""
-        return holes_in(self.folder, self.scenario, self.plan)
+        return holes_in(self.folder, self.scenario, self.plan, self.emits.uncollected)

@@ -19,24 +19,21 @@ RETENTION_OF_BROKERS = frozenset(f"log.retention.{of}" for of in ("ms", "minutes
 def settings_of(scenario: Scenario, plan: Plan) -> Settings:
     """Return what the run's settings allow; of all topics, the most permissive value."""
     scenario = with_drawn(scenario, plan.drawn)
-    brokers = properties_of(scenario)
+    power_loss = any(_may_lose(kind, parameters) for kind, parameters in scenario.kinds)
+    system = system_named(scenario.system)
+    brokers = system.effective(scenario.cluster.brokers, scenario.cluster.properties)
     producers = [client.parameters for client in plan.clients if "acks" in client.parameters]
     return Settings(
         acks=frozenset(parameters["acks"] for parameters in producers),
         min_insync_replicas=min(int(value) for value in effective(scenario, brokers, MIN_INSYNC_REPLICAS)),
         unclean_leader_election="true" in effective(scenario, brokers, UNCLEAN_ELECTION),
         idempotence=all(parameters.get("idempotence", False) for parameters in producers) and bool(producers),
-        power_loss=any(_may_lose(kind, parameters) for kind, parameters in scenario.kinds),
+        power_loss=power_loss,
         deleting_topics=",".join(sorted(_deleting_topics(scenario))),
         delete_delay_ms=int(brokers["log.segment.delete.delay.ms"]),
-        first_deletion_ms=round(system_named(scenario.system).first_deletion_s * 1000),
+        first_deletion_ms=round(system.first_deletion_s * 1000),
         session_timeout_ms=int(brokers[SESSION_TIMEOUT]),
     )
-
-
-def properties_of(scenario: Scenario) -> dict[str, str]:
-    """Return the brokers' properties."""
-    return system_named(scenario.system).effective(scenario.cluster.brokers, scenario.cluster.properties)
 
 
 def effective(scenario: Scenario, brokers: dict[str, str], name: str) -> list[str]:

@@ -12,7 +12,7 @@ from harness.cluster.capabilities import Side
 from harness.cluster.external.forwards import Forward
 from harness.cluster.external.place import ExternalCluster, Host
 from harness.cluster.systems.kafka.releases import SINCE_LOGGER_LEVELS, release_of
-from harness.cluster.systems.system import EXTERNAL, System, system_named
+from harness.cluster.systems.system import EXTERNAL, system_named
 from harness.contracts import registry
 from harness.contracts.targets import CLIENTS, parse_target
 from harness.errors import Refused, ScenarioError
@@ -31,8 +31,6 @@ BY_ZOOKEEPER = ("expire-session", "move-controller")
 """Kinds that take none, but writes to its ZooKeeper."""
 BY_RELAY = ("isolate", "delay", "reset-connections")
 """Kinds that take none, but links to clients that lead through the relay."""
-KAFKA = "kafka"
-"""The family of systems whose releases have a wording."""
 CUSTOM = "custom"
 """The kind whose commands the cluster's owner names."""
 WORKLOAD = "produce-consume"
@@ -121,14 +119,6 @@ def _logs(place: ExternalSpec) -> Iterator[Problem]:
     if (place.zookeeper and not release.zookeeper) or (place.controllers and release.zookeeper):
         lacking = "no ZooKeeper" if place.zookeeper else "no controllers of a quorum"
         yield Problem((*at, "release"), f"{release.version} has {lacking}")
-
-
-def logging_system(scenario: Scenario) -> System:
-    """Return the system whose state changes a run records: the release of an existing cluster that gives its logs."""
-    place = scenario.cluster.external
-    if place is None or place.commands.logs is None:
-        return system_named(scenario.system)
-    return system_named(f"{KAFKA}:{place.release}")
 
 
 def _faults(draft: Draft) -> Iterator[tuple[KeyPath, FaultSpec | MixKind]]:

@@ -522,6 +522,12 @@ class Scenario(Strict):
     ] = Field(default_factory=list)
 
     @property
+    def logging_system(self) -> str:
+        """The system whose state changes a run records: the release of an existing cluster that gives its logs."""
+        place = self.cluster.external
+        return self.system if place is None or place.commands.logs is None else f"kafka:{place.release}"
+
+    @property
     def longest_drive_s(self) -> float:
         """How long the cluster may be under load and faults until it is whole again."""
         overtime_s = self.mix.overtime_s(self.duration_s) if self.mix else 0.0

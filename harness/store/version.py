@@ -36,15 +36,6 @@ def write_version(folder: RunFolder, logged: Logged) -> None:
     folder.format.write_text(stated.model_dump_json() + "\n", encoding="utf-8")
 
 
-def logged_in(folder: RunFolder) -> Logged:
-    """Return the fields of each kind of state change that the brokers of a run can have logged.
-
-    Raises:
-        EvidenceError: the folder does not state its version, or not these fields.
-    """
-    return require_logged(_format(folder).logged, str(folder.root))
-
-
 def require_logged(logged: Logged | None, subject: str) -> Logged:
     """Return the fields that a harness states.
 
@@ -56,15 +47,15 @@ def require_logged(logged: Logged | None, subject: str) -> Logged:
     return logged
 
 
-def require_version(folder: RunFolder) -> None:
-    """Check that this program reads a run's evidence.
+def require_version(folder: RunFolder) -> Logged:
+    """Return the fields of each kind of state change that a run's brokers can have logged, if this program reads it.
 
     Raises:
         EvidenceError: its version is another, or the folder states none, or not what its brokers log.
     """
     stated = _format(folder)
     require_readable(stated.evidence, str(folder.root))
-    require_logged(stated.logged, str(folder.root))
+    return require_logged(stated.logged, str(folder.root))
 
 
 def _format(folder: RunFolder) -> Format:

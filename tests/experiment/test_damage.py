@@ -18,9 +18,11 @@ from harness import phases
 from harness.analysis import judge_many
 from harness.analysis.judge import Judgement
 from harness.broker.background import sliced
+from harness.contracts import registry
 from harness.contracts.checks import Settings
 from harness.errors import HarnessError
 from harness.judging.assessment import within_holes
+from harness.judging.needs import evidence_of
 from harness.progress import Silent
 from harness.run.run import Run
 from harness.scenario.model import Scenario
@@ -201,4 +203,5 @@ def answers_of(
     for folder, judgement in judge_many.judge_many(spark, to_judge, root / "scratch", keep=False, progress=Silent()):
         assert isinstance(judgement, Judgement), folder
         holes, emits = Run.load(folder).holes, Run.load(undamaged[folder]).emits
-        yield folder, {each.check: each.verdict for each in within_holes(judgement.checks, holes, emits)}
+        evidence = evidence_of(map(registry.check, registry.names(registry.Kind.CHECK)), emits)
+        yield folder, {each.check: each.verdict for each in within_holes(judgement.checks, holes, evidence)}

@@ -10,11 +10,13 @@ import pytest
 from pyarrow import parquet
 from pyspark.sql import SparkSession
 
+from harness.contracts import registry
 from harness.ingest.ends import WITHOUT_ENDS
 from harness.ingest.judging import judge_history
 from harness.ingest.lines import RecordedEvidence
 from harness.ingest.settings import AllowedSettings
 from harness.judging.assessment import within_holes
+from harness.judging.needs import evidence_of
 from harness.store.folder import RunFolder
 from harness.store.result import CheckResult
 from harness.store.seal import NO_END
@@ -123,7 +125,9 @@ def assert_known(spark: SparkSession, path: Path, remarks: list[str], answer: Sy
     holes = RecordedEvidence(spark, {"operations": [str(path)]}).holes()
     assert [hole.text for hole in holes] == remarks
     assert {hole.place for hole in holes} <= {f"operations/{path.name}"}
-    (result,) = within_holes([CheckResult(check=CHECK, promise="p", verdict=PASS)], holes)
+    (result,) = within_holes(
+        [CheckResult(check=CHECK, promise="p", verdict=PASS)], holes, evidence_of([registry.check(CHECK)])
+    )
     assert result.verdict is answer
 
 

@@ -140,7 +140,7 @@ def test_evidence_of_several_brokers_is_compared_only_if_nothing_wrote_while_it_
     holes = under_load(folder)
     assert [hole.kind for hole in holes] == kinds
     checks = [CheckResult(check=name, promise="p", verdict=FAIL, violations=1) for name in ("I10", "I29")]
-    judged = {answer.check: answer.verdict for answer in within_holes(checks, holes, emits_of(scenario()))}
+    judged = {answer.check: answer.verdict for answer in within_holes(checks, holes, answerable(scenario()).evidence)}
     assert judged == {"I10": UNKNOWN if kinds else FAIL, "I29": UNKNOWN if "state_changes" in kinds else FAIL}
 
 

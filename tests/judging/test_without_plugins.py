@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
+from harness.cluster.systems.system import system_named
 from harness.judging.assessment import remarks_without_plugins
 from harness.judging.needs import answerable, answerable_in, require_evidence
 from harness.run.emits import logged_by
 from harness.run.run import Run
-from harness.scenario.external import logging_system
 from harness.scenario.file import load_scenario, scenario_of, scenario_yaml
 from harness.scenario.plan import make_plan
 from harness.scenario.used_plugins import missing_plugins, plugins_of, write_plugins
@@ -24,7 +24,7 @@ def folder(tmp_path: Path) -> RunFolder:
     folder.root.mkdir()
     plan = make_plan(scenario, 1)
     folder.plan.write_text(plan.to_json(), encoding="utf-8")
-    write_version(folder, logged_by(logging_system(scenario)))
+    write_version(folder, logged_by(system_named(scenario.logging_system)))
     folder.scenario.write_text(scenario_yaml(scenario), encoding="utf-8")
     write_plugins(folder, scenario, plan)
     return folder

@@ -232,7 +232,7 @@ def test_what_nobody_collects_is_not_judged_and_not_missing(
     scenario = good(('resume: "ssh {host} cont"', f'resume: "ssh {{host}} cont"{collects}'))
     folder = RunFolder(tmp_path)
     assert kinds_not_collected(scenario) == absent
-    holes = {hole.kind for hole in missing_evidence(folder, scenario, make_plan(scenario, 1))}
+    holes = {hole.kind for hole in missing_evidence(folder, scenario, make_plan(scenario, 1), absent)}
     assert holes == {"zookeeper", "operations", "journal"} - absent
     answers = {answer.check: answer.reason for answer in answerable(scenario).without_evidence}
     assert answers["I24"] == "the cluster file has no command that copies logs"

@@ -5,7 +5,7 @@ import pytest
 
 from harness.errors import EvidenceError
 from harness.store.folder import RunFolder
-from harness.store.version import VERSION, logged_in, require_version, write_version
+from harness.store.version import VERSION, require_version, write_version
 from harness.sweep.sweep import load_sweep, new_sweep, request_file
 from tests.simulation.scenarios import KILL_LEADER, scenario
 
@@ -15,8 +15,7 @@ def test_a_new_run_says_its_version_and_one_that_does_not_is_refused(tmp_path: P
     with pytest.raises(EvidenceError, match=r"format\.json is missing: no version of evidence is stated"):
         require_version(folder)
     write_version(folder, {"append": ["crc"]})
-    require_version(folder)
-    assert logged_in(folder) == {"append": ("crc",)}
+    assert require_version(folder) == {"append": ("crc",)}
 
 
 @pytest.mark.parametrize(
