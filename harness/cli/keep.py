@@ -23,7 +23,8 @@ def keep(
     from harness.scenario.plan import make_plan
     from harness.sweep.jobs import judge_candidates, patient
     from harness.sweep.recorded import History
-    from harness.sweep.sweep import Candidate, finding_title, findings_of
+    from harness.sweep.summary import finding_title, findings_of
+    from harness.sweep.sweep import Candidate
     from harness.system.scratch import scratch_folder
     from harness.system.writable import make_parent
 

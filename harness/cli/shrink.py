@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
     from harness.progress import Progress
     from harness.sweep.shrink import Shrunk
-    from harness.sweep.sweep import Candidate, ScheduleVerdict, Summary, Sweep
+    from harness.sweep.summary import Summary
+    from harness.sweep.sweep import Candidate, ScheduleVerdict, Sweep
 
 FOLDER = Path("shrunk")
 
@@ -46,7 +47,8 @@ def shrink(
     from harness.scenario.plan import make_plan
     from harness.sweep.jobs import patient
     from harness.sweep.shrink import shrink as shrunk_to
-    from harness.sweep.sweep import Candidate, finding_key
+    from harness.sweep.summary import finding_key
+    from harness.sweep.sweep import Candidate
     from harness.system.scratch import scratch_folder
     from harness.system.writable import make_parent
 
@@ -96,7 +98,8 @@ def with_small_ones(spark: "SparkSession", sweep: "Sweep", summary: "Summary", p
     from harness.errors import ScenarioError
     from harness.scenario.plan import make_plan
     from harness.sweep.shrink import shrink as shrunk_to
-    from harness.sweep.sweep import Candidate, findings_of
+    from harness.sweep.summary import findings_of
+    from harness.sweep.sweep import Candidate
     from harness.system.scratch import scratch_folder
 
     small: dict[str, str] = {}
@@ -145,7 +148,7 @@ def as_data(shrunk: "Shrunk", path: Path) -> dict[str, Any]:
 def show(console: Console, shrunk: "Shrunk", path: Path) -> None:
     """Print a shrunk schedule, its findings, and how to see it again."""
     from harness.sweep.search import described
-    from harness.sweep.sweep import finding_title, findings_of
+    from harness.sweep.summary import finding_title, findings_of
 
     def line(what: str, text: str, style: str = "") -> None:
         console.print(f"{what:<9} {text}", style=style, markup=False, highlight=False, soft_wrap=True)

@@ -23,7 +23,8 @@ from harness.verdict import ExitCode
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from harness.sweep.sweep import Summary, Sweep
+    from harness.sweep.summary import Summary
+    from harness.sweep.sweep import Sweep
 
 DEFAULT_OUT = Path("sweeps")
 MAX_SCHEDULES = 10_000_000
@@ -88,7 +89,8 @@ def rejudge(root: Path) -> "Summary":
     from harness.analysis.engine.session import spark_session
     from harness.cli.terminal import PatientConsole
     from harness.sweep import jobs as jobs
-    from harness.sweep.sweep import ROUNDS, earlier_simulated_s, load_sweep
+    from harness.sweep.summary import earlier_simulated_s
+    from harness.sweep.sweep import ROUNDS, load_sweep
 
     sweep = load_sweep(root.resolve())
     if (sweep.root / ROUNDS).exists():
@@ -165,7 +167,7 @@ def _judge(spark: "SparkSession", sweep: "Sweep", progress: "SweepBars", *, simu
     from harness.judging.needs import answerable
     from harness.run.emits import emits_of
     from harness.sweep import jobs as jobs
-    from harness.sweep.sweep import summarize
+    from harness.sweep.summary import summarize
 
     began_s = time.monotonic()
     checks = answerable(sweep.scenario, emits_of(sweep.scenario, sweep.logged)).judged

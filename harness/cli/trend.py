@@ -96,7 +96,7 @@ def _sweeps(named: _Named) -> "list[SweepSummary]":
         ScenarioError: all are damaged, and there is nothing else to show.
     """
     from harness.report.trend.page import SweepSummary
-    from harness.sweep.sweep import load_summary, summaries_in
+    from harness.sweep.summary import load_summary, summaries_in
 
     sweeps, refused = [], []
     for path in {path.resolve(): path for folder in named.sweeps for path in summaries_in(folder)}.values():

@@ -14,7 +14,8 @@ from harness.scenario.file import read_scenario, scenario_yaml
 from harness.scenario.model import Scenario
 from harness.scenario.plan import make_plan
 from harness.store.result import NamedSystemVerdict, StoredModel, reason_of
-from harness.sweep.sweep import TABLES, Candidate, ScheduleVerdict, findings_of
+from harness.sweep.summary import findings_of
+from harness.sweep.sweep import TABLES, Candidate, ScheduleVerdict
 
 NUMBER = "number"
 COMPRESSION_LEVEL = 19

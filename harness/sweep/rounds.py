@@ -12,18 +12,8 @@ from harness.progress import number_of
 from harness.scenario.file import scenario_yaml
 from harness.sweep import jobs
 from harness.sweep.guided import Guide, rounds_of
-from harness.sweep.sweep import (
-    DRIVER,
-    ROUNDS,
-    Candidate,
-    ScheduleVerdict,
-    Summary,
-    Sweep,
-    SweepFinding,
-    SweepProgress,
-    findings_of,
-    summarize,
-)
+from harness.sweep.summary import Summary, SweepFinding, findings_of, summarize
+from harness.sweep.sweep import DRIVER, ROUNDS, Candidate, ScheduleVerdict, Sweep, SweepProgress
 
 ROUND = 48
 """Schedules a round: fewer are guided better, and more keep executors busy."""

@@ -15,7 +15,8 @@ from harness.scenario.model import Scenario
 from harness.scenario.plan import make_plan
 from harness.sweep.reductions import settled
 from harness.sweep.search import MAX_ROUNDS, Search, Smallest
-from harness.sweep.sweep import DRIVER, Candidate, ScheduleVerdict, finding_title, findings_of
+from harness.sweep.summary import finding_title, findings_of
+from harness.sweep.sweep import DRIVER, Candidate, ScheduleVerdict
 from harness.verdict import ExitCode
 
 MAX_NAME = 64

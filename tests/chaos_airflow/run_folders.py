@@ -9,7 +9,8 @@ from typing import Any
 from harness.scenario.file import load_scenario
 from harness.store.folder import RunFolder
 from harness.store.result import CheckResult, FaultResult, RunResult, SuiteResult
-from harness.sweep.sweep import Sweep, new_sweep, summarize, verdict_of
+from harness.sweep.summary import summarize
+from harness.sweep.sweep import Sweep, new_sweep, verdict_of
 from harness.verdict import FaultVerdict, SystemVerdict
 from tests.verdicts import CONFIRMED, FAIL, PASS
 

@@ -14,7 +14,7 @@ from harness.scenario.file import load_scenario, scenario_yaml
 from harness.store.folder import RunFolder
 from harness.store.result import RunResult
 from harness.store.version import write_version
-from harness.sweep.sweep import Summary
+from harness.sweep.summary import Summary
 from harness.verdict import ExitCode
 from tests.cli.test_trend import swept
 from tests.report.trend.test_trend import made

@@ -13,7 +13,8 @@ from harness.cli.shrink import with_small_ones
 from harness.progress import Silent
 from harness.scenario.file import load_scenario, scenario_yaml
 from harness.scenario.plan import make_plan
-from harness.sweep.sweep import Candidate, Sweep, summarize
+from harness.sweep.summary import summarize
+from harness.sweep.sweep import Candidate, Sweep
 from harness.verdict import ExitCode
 from tests.simulation.scenarios import EXPIRE_CONTROLLER, KILL_LEADER, PAUSE_LEADER, scenario
 from tests.sweep.fake_judge import FakeJudge, kinds, pause_breaks_two

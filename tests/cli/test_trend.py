@@ -8,7 +8,8 @@ import pytest
 
 from harness.scenario.file import load_scenario
 from harness.store.coverage import Coverage, Injected, Played, When
-from harness.sweep.sweep import ScheduleVerdict, new_sweep, summarize
+from harness.sweep.summary import summarize
+from harness.sweep.sweep import ScheduleVerdict, new_sweep
 from harness.verdict import ExitCode
 from tests.report.trend.test_trend import made
 from tests.verdicts import CONFIRMED, PASS

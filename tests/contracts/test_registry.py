@@ -9,7 +9,7 @@ from harness.contracts.faults import MayLoseData, TakesRecords
 from harness.contracts.registry import Kind
 from harness.errors import PluginError
 from harness.scenario.catalogue import catalogue
-from harness.sweep.sweep import finding_key
+from harness.sweep.summary import finding_key
 
 HEAVY = ("pyspark", "great_expectations", "confluent_kafka", "kazoo", "docker", "airflow", "plotly", "kafka")
 

@@ -11,7 +11,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from chaos_airflow.runs import Origin
 from chaos_airflow.tasks.form import form
 from chaos_airflow.tasks.sweep import FOLDER, ORIGIN, arguments, carry_out
-from harness.sweep.sweep import Summary
+from harness.sweep.summary import Summary
 from harness.verdict import ExitCode
 from tests.dags.snippets import python
 

@@ -18,7 +18,8 @@ from harness.store.result import RunResult
 from harness.sweep.executor import SimulatedSchedule, evidence_of
 from harness.sweep.jobs import HISTORIES, judge_histories, patient
 from harness.sweep.recorded import History
-from harness.sweep.sweep import Candidate, findings_of
+from harness.sweep.summary import findings_of
+from harness.sweep.sweep import Candidate
 from harness.system.scratch import scratch_folder
 from harness.verdict import SystemVerdict
 

@@ -20,7 +20,8 @@ from harness.scenario.file import scenario_yaml
 from harness.sweep.executor import simulate_candidates
 from harness.sweep.jobs import HISTORIES, judge_histories
 from harness.sweep.recorded import History, answers, histories_in
-from harness.sweep.sweep import Candidate, ScheduleVerdict, findings_of
+from harness.sweep.summary import findings_of
+from harness.sweep.sweep import Candidate, ScheduleVerdict
 from tests.histories.one_table import one_table
 from tests.sampling import sampled
 

@@ -32,7 +32,8 @@ from harness.sweep.jobs import (
     patient,
     simulate,
 )
-from harness.sweep.sweep import TABLES, Candidate, ScheduleVerdict, Summary, Sweep, new_sweep, schedule_seed, summarize
+from harness.sweep.summary import Summary, summarize
+from harness.sweep.sweep import TABLES, Candidate, ScheduleVerdict, Sweep, new_sweep, schedule_seed
 from harness.verdict import ExitCode
 from tests.analysis.run_folders import write_intact_run
 from tests.simulation.scenarios import EXPIRE_CONTROLLER, KILL_LEADER, scenario

@@ -17,7 +17,8 @@ from harness.scenario.model import Scenario
 from harness.scenario.plan import make_plan
 from harness.scenario.source import options
 from harness.sweep.jobs import judge_candidates
-from harness.sweep.sweep import Candidate, ScheduleVerdict, findings_of, schedule_seed
+from harness.sweep.summary import findings_of
+from harness.sweep.sweep import Candidate, ScheduleVerdict, schedule_seed
 from tests.sampling import sampled
 from tests.shared import ROOT
 from tests.verdicts import PASS

@@ -9,9 +9,9 @@ from harness.cli import app as cli
 from harness.cli.exit_codes import exit_code_of
 from harness.errors import EvidenceError, HarnessError, Interrupted
 from harness.store.result import CheckResult, FaultResult, Remark, RunResult
+from harness.sweep.summary import Summary, summarize
 from harness.sweep.sweep import (
     ScheduleVerdict,
-    Summary,
     Sweep,
     absent,
     failed,
@@ -20,7 +20,6 @@ from harness.sweep.sweep import (
     replay_command,
     request_file,
     schedule_seed,
-    summarize,
     verdict_of,
 )
 from harness.verdict import ExitCode, FaultVerdict, SystemVerdict

@@ -8,7 +8,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Protocol, Self
 
-from harness.sweep.sweep import Candidate, findings_of
+from harness.sweep.summary import findings_of
+from harness.sweep.sweep import Candidate
 from harness.system.engine import ENGINE_VARIABLE, Engine
 from harness.verdict import ExitCode
 

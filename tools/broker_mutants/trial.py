@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from types import CodeType, FunctionType
 
-from harness.sweep.sweep import UNKNOWN
+from harness.sweep.summary import UNKNOWN
 from harness.verdict import ExitCode
 from tools.broker_mutants.mutants import Mutant
 

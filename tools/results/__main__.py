@@ -15,7 +15,8 @@ from junitparser import JUnitXml
 from harness.errors import EvidenceError
 from harness.store.folder import RunFolder
 from harness.store.result import RunResult
-from harness.sweep.sweep import SUMMARY, load_summary
+from harness.sweep.summary import load_summary
+from harness.sweep.sweep import SUMMARY
 from harness.verdict import ExitCode, FaultVerdict, SystemVerdict
 from tools.results.rows import BUGS, CAMPAIGNS, RESULTS, Row, append, circumstances, load, record, save
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from harness.broker.controller.controller import Controller
 from harness.broker.coordinator.store import GroupStore
 from harness.broker.replicas.fetch_sessions import FetchSessions
-from harness.broker.replicas.fetcher import Fetchers
+from harness.broker.replicas.fetchers import Fetchers
 from harness.broker.replicas.replicas import Replicas
 from harness.broker.state_log import StateLog
 from harness.broker.transactions.coordinator import TransactionCoordinator

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from harness.broker.metadata_cache import MetadataCache, PartitionInfo
-from harness.broker.replicas.fetcher import Fetchers
+from harness.broker.replicas.fetchers import Fetchers
 from harness.broker.replicas.partition import LeaderAndIsr, Partition
 from harness.broker.replicas.replicas import Replicas, now_s
 from harness.broker.replicas.replication import (

@@ -20,7 +20,8 @@ from harness.broker.replicas.appending import Appender
 from harness.broker.replicas.control_requests import ControlRequests
 from harness.broker.replicas.deleted_logs import DeletedLogs
 from harness.broker.replicas.deleting import Deleter
-from harness.broker.replicas.fetcher import Fetchers, FetcherSettings
+from harness.broker.replicas.fetcher import FetcherSettings
+from harness.broker.replicas.fetchers import Fetchers
 from harness.broker.replicas.fetching import FetchServer
 from harness.broker.replicas.isr import IsrKeeper
 from harness.broker.replicas.markers import MarkerWriter

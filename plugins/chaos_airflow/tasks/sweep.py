@@ -15,7 +15,8 @@ from chaos_airflow.settings import local_runs_folder
 from chaos_airflow.tasks.command import run_command
 from chaos_airflow.tasks.form import in_range, request_of_form
 from harness.errors import ScenarioError
-from harness.sweep.sweep import SUMMARY, Summary
+from harness.sweep.summary import Summary
+from harness.sweep.sweep import SUMMARY
 from harness.verdict import ExitCode
 
 log = logging.getLogger(__name__)

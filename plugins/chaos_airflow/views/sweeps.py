@@ -14,7 +14,8 @@ from chaos_airflow.runs import Origin
 from chaos_airflow.tasks.sweep import FOLDER, INSTANT, ORIGIN
 from chaos_airflow.views.reading import FOUND, MAX_SMALL_BYTES, MISSED, NotThere, State, TooLarge
 from harness.progress import number_of
-from harness.sweep.sweep import SUMMARY, VERDICTS, ScheduleVerdict, Summary, SweepRequest, request_file
+from harness.sweep.summary import Summary
+from harness.sweep.sweep import SUMMARY, VERDICTS, ScheduleVerdict, SweepRequest, request_file
 from harness.verdict import ExitCode
 
 NAME = re.compile(r"[0-9]{8}T[0-9]{6}")
