@@ -41,7 +41,6 @@ def judge_history(
     folder: AnyResultFolder,
     *,
     checks: Sequence[str] = (),
-    name: str = "",
     expansion: int = EXPANSION,
     progress: Listener | None = None,
 ) -> HistoryResult:
@@ -53,7 +52,6 @@ def judge_history(
         settings: What the recorded cluster allowed.
         folder: A folder of its own; Spark creates it.
         checks: Names; none for all.
-        name: Name of the history; by default the folder's.
         expansion: Limit of the expanded size of a file, as a multiple.
         progress: Receives the progress.
 
@@ -61,7 +59,7 @@ def judge_history(
         EvidenceError: there is no evidence in a path, or it cannot be read or judged.
         PluginError: there is no check of that name.
     """
-    name = name or folder.run_id
+    name = folder.run_id
     evidence = RecordedEvidence(spark, paths, expansion=expansion)
     plugins = Question(settings={}, checks=tuple(checks)).plugins()
     try:

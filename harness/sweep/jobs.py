@@ -99,9 +99,7 @@ def simulate(spark: SparkSession, sweep: Sweep, progress: SweepProgress) -> None
     _write(spark, sweep.histories, spark.range(0, sweep.schedules, 1, tasks), sweep.schedules, simulating, progress)
 
 
-def judge_candidates(
-    spark: SparkSession, candidates: Sequence[Candidate], root: Path, progress: SweepProgress | None = None
-) -> list[ScheduleVerdict]:
+def judge_candidates(spark: SparkSession, candidates: Sequence[Candidate], root: Path) -> list[ScheduleVerdict]:
     """Simulate schedules of any scenarios and judge all of them at once; return a verdict on each, in their order.
 
     Each is judged by the checks that its scenario names and by what its own settings allow; all that share these are
@@ -111,15 +109,13 @@ def judge_candidates(
         spark: An open session, of any master.
         candidates: Scenarios of the simulated driver with their plans.
         root: A new folder for histories and findings; executors write there.
-        progress: Receives the number of schedules that are done.
 
     Raises:
         ClusterError: Spark gave the simulation up.
     """
-    progress = progress or Unseen()
     histories = root / "schedules.parquet"
-    simulate_candidates(spark, candidates, histories, progress)
-    return judge_histories(spark, histories, candidates, root, progress)
+    simulate_candidates(spark, candidates, histories, Unseen())
+    return judge_histories(spark, histories, candidates, root)
 
 
 def simulate_candidates(

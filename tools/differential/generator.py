@@ -2,7 +2,6 @@
 
 import random
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
 
 from harness.client_rules.scripts.script import Script, Step
 from tools.differential import admin_rooms as admin
@@ -107,8 +106,3 @@ def slow_script_of_seed(seed: int, number: int, versions: Versions) -> Script:
 
 def _steps(drawn: Step | Iterable[Step]) -> list[Step]:
     return [drawn] if isinstance(drawn, Step) else list(drawn)
-
-
-def rooms_of(script: Script) -> Any:
-    """Return the APIs of a script with how often each is called."""
-    return {api: sum(step.api == api for step in script) for api in sorted({step.api for step in script})}

@@ -17,9 +17,7 @@ FEW = 1_000
 _KEY = ("run_id", "topic", "partition", "acks")
 
 
-def availability(
-    sends: DataFrame, threshold_ms: int = THRESHOLD_MS, *, many: bool = False, few: int = FEW
-) -> DataFrame:
+def availability(sends: DataFrame, *, many: bool = False, few: int = FEW) -> DataFrame:
     """One row a span of a partition and acks level without an acknowledged write although a send was under way.
 
     Sends are taken in the order in which they ended; all that ended after one success, up to and including the next,
@@ -27,20 +25,19 @@ def availability(
 
     Args:
         sends: All of them.
-        threshold_ms: A shorter span is none.
         many: Whether one task cannot have all sends of a run and acks level. Then those alone are put in order that
             ended in a pause: between two successes further apart, before the first success, or after the last.
         few: With more pauses than that, all sends are put in order.
     """
     ended = _with_ends(sends, many=many).where(F.col("partition").isNotNull())
     if many:
-        pauses = stored(_pauses(ended, threshold_ms))
+        pauses = stored(_pauses(ended))
         if pauses.count() <= few:
-            return conform(_waits(_within(ended, pauses), threshold_ms, by_pause=True), AVAILABILITY)
-    return conform(_waits(ended, threshold_ms), AVAILABILITY)
+            return conform(_waits(_within(ended, pauses), by_pause=True), AVAILABILITY)
+    return conform(_waits(ended), AVAILABILITY)
 
 
-def _waits(ended: DataFrame, threshold_ms: int, *, by_pause: bool = False) -> DataFrame:
+def _waits(ended: DataFrame, *, by_pause: bool = False) -> DataFrame:
     """Return the spans of sends with `end_ns`; `by_pause` takes each pause by itself, which begins at `pause_ns`."""
     key, is_ok = (*_KEY, "pause_ns") if by_pause else _KEY, _is_ok()
     before = in_order(*key, by=("end_ns", "process", "index")).rowsBetween(Window.unboundedPreceding, -1)
@@ -57,7 +54,7 @@ def _waits(ended: DataFrame, threshold_ms: int, *, by_pause: bool = False) -> Da
         )
         .withColumn("from_ns", F.greatest("last_success_ns", "first_try_ns"))
         .withColumn("gap_ms", (F.col("to_ns") - F.col("from_ns")) / 1e6)
-        .where(F.col("gap_ms") > threshold_ms)
+        .where(F.col("gap_ms") > THRESHOLD_MS)
     )
     if not by_pause:
         return waits
@@ -65,21 +62,21 @@ def _waits(ended: DataFrame, threshold_ms: int, *, by_pause: bool = False) -> Da
     return waits.where(F.col("pause_ns").isNull() | (F.col("successes") > 0))
 
 
-def _pauses(ended: DataFrame, threshold_ms: int) -> DataFrame:
+def _pauses(ended: DataFrame) -> DataFrame:
     """One row a pause of a partition and acks level, its `level`: from `pause_ns` to `until_ns`.
 
     The first begins with null, and the last ends with null. Successes that end within half of the threshold are taken
     together, as no pause is between them.
     """
     ends_ns = F.when(_is_ok(), F.col("end_ns"))
-    time = F.expr(f"end_ns div {threshold_ms * 500_000}").alias("time")
+    time = F.expr(f"end_ns div {THRESHOLD_MS * 500_000}").alias("time")
     together = ended.groupBy(as_number(*_KEY).alias("level"), time).agg(
         F.min(ends_ns).alias("first_ns"), F.max(ends_ns).alias("pause_ns")
     )
     begin = together.select("level").distinct()
     marks = together.where(F.col("pause_ns").isNotNull()).unionByName(begin, allowMissingColumns=True)
     until_ns = F.lead("first_ns").over(in_order("level", by=("time",)))
-    is_long = F.col("until_ns") - F.col("pause_ns") > threshold_ms * 1_000_000
+    is_long = F.col("until_ns") - F.col("pause_ns") > THRESHOLD_MS * 1_000_000
     pauses = marks.withColumn("until_ns", until_ns).where(F.coalesce(is_long, F.lit(True)))
     return pauses.select("level", "pause_ns", "until_ns")
 

@@ -356,6 +356,6 @@ def _lanes(names: Sequence[str], lane_px: int = LANE_PX, shown: Callable[[str], 
     }
 
 
-def _wrapped(text: str, width: int = 80) -> str:
+def _wrapped(text: str) -> str:
     """Return a sentence in lines for plotly: the only tags are those added here."""
-    return "<br>".join(html.escape(line) for line in textwrap.wrap(text, width))
+    return "<br>".join(html.escape(line) for line in textwrap.wrap(text, 80))
