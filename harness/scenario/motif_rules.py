@@ -21,11 +21,13 @@ def motif_plugins(scenario: Scenario) -> dict[str, Fault]:
     """Return the faults of motifs, by kind, that the driver and the system of a scenario allow."""
     if scenario.mix is None or not scenario.mix.motifs:
         return {}
-    system, powers = system_named(scenario.system), registry.capabilities(scenario.driver)
+    system, capabilities = system_named(scenario.system), registry.capabilities(scenario.driver)
     kinds = sorted({step.kind for motif in MOTIFS.values() for step in motif.steps})
     plugins = {kind: registry.fault(kind) for kind in kinds}
     return {
-        kind: plugin for kind, plugin in plugins.items() if set(plugin.requires) <= powers and not unfit(plugin, system)
+        kind: plugin
+        for kind, plugin in plugins.items()
+        if set(plugin.requires) <= capabilities and not unfit(plugin, system)
     }
 
 

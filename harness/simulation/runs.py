@@ -1,6 +1,6 @@
 """Whole runs in virtual time, for the phases: the cluster exists only while it is driven, and then its evidence does.
 
-What does the work is imported when a run is driven, because every command asks drivers for their powers.
+What does the work is imported when a run is driven, because every command asks drivers for their capabilities.
 """
 
 from pathlib import Path
@@ -27,7 +27,16 @@ from harness.store.phase_log import PhaseNotes
 from harness.system.process_state import ProcessState
 from harness.values import PYTHON
 
-POWERS = frozenset(CAPABILITIES) - {BYTES, COMMANDS, CPU_LIMIT, FILE_LIMIT, MEMORY_LIMIT, PACKETS, SLOW_SYNCS, UPGRADE}
+SIMULATED = frozenset(CAPABILITIES) - {
+    BYTES,
+    COMMANDS,
+    CPU_LIMIT,
+    FILE_LIMIT,
+    MEMORY_LIMIT,
+    PACKETS,
+    SLOW_SYNCS,
+    UPGRADE,
+}
 """Whatever reaches a broker from outside is simulated, and so are the clients; but computing and syncing take no time,
 processes share memory, connections carry messages instead of bytes and packets, and all brokers have one release."""
 ROLES = frozenset(
@@ -54,7 +63,7 @@ class SimulatedRuns:
     @classmethod
     def capabilities(cls) -> frozenset[str]:
         """Return what faults and load find in a simulation."""
-        return POWERS
+        return SIMULATED
 
     @classmethod
     def roles(cls) -> frozenset[str]:

@@ -1,4 +1,4 @@
-"""A schedule with every power that the simulation has, drawn from a seed: more than any scenario of real runs names."""
+"""A schedule with every capability of the simulation, drawn from a seed: more than any scenario of real runs names."""
 
 import asyncio
 import random
@@ -21,12 +21,12 @@ LOAD = {"producers": 2, "consumers": 1, "committers": 1, "rate_per_s": 20, "acks
 
 
 class Storm:
-    """The powers, each as something that is done and undone within a moment."""
+    """The capabilities, each as something that is done and undone within a moment."""
 
     def __init__(self, cluster: SimulatedCluster, rng: random.Random) -> None:
         self.cluster = cluster
         self.rng = rng
-        self.powers: list[Callable[[int], Awaitable[None]]] = [
+        self.capabilities: list[Callable[[int], Awaitable[None]]] = [
             self.kill,
             self.pause,
             self.cut_off,
@@ -98,7 +98,7 @@ class Storm:
 
 
 def weather(seed: int, *, through_codecs: bool | None = None) -> SimulatedHistory:
-    """Return the history of a cluster that has each power used on it once, in an order drawn from the seed."""
+    """Return the history of a cluster that has each capability used on it once, in an order drawn from the seed."""
     made = scenario(load=LOAD)
     plan = make_plan(made, seed)
 
@@ -118,9 +118,9 @@ def weather(seed: int, *, through_codecs: bool | None = None) -> SimulatedHistor
         await load.start()
         await asyncio.sleep(1)
         storm = Storm(cluster, rng)
-        rng.shuffle(storm.powers)
-        for power in storm.powers:
-            await power(rng.randrange(3))
+        rng.shuffle(storm.capabilities)
+        for capability in storm.capabilities:
+            await capability(rng.randrange(3))
             await asyncio.sleep(rng.random())
         await asyncio.sleep(5)
         await load.stop(notes)

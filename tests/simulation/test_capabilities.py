@@ -17,7 +17,7 @@ from harness.events import BrokerStop
 from harness.simulation.cluster import SimulatedCluster
 from harness.simulation.driver import SimulatedStateChanges, SimulatedView, SimulationDriver
 from harness.simulation.loop import run
-from harness.simulation.runs import POWERS
+from harness.simulation.runs import SIMULATED
 from harness.system.process_state import ProcessState
 from harness.system.waiting import until
 
@@ -55,7 +55,7 @@ EVERYWHERE = {f"{way}{side}" for side in SIDES if side not in OF_A_QUORUM for wa
 def test_the_driver_has_every_power_that_it_claims() -> None:
     async def story(driver: SimulationDriver) -> None:
         lacking = {name for name, protocol in CAPABILITIES.items() if not isinstance(driver, protocol)}
-        assert lacking == {"clients"} | CAPABILITIES.keys() - POWERS, "clients it brings with it"
+        assert lacking == {"clients"} | CAPABILITIES.keys() - SIMULATED, "clients it brings with it"
 
     with_driver(story)
 

@@ -25,7 +25,7 @@ from harness.scenario.plan import load_plan
 from harness.scenario.source import options
 from harness.simulation.driver import SimulationDriver
 from harness.simulation.load import CLIENTS
-from harness.simulation.runs import POWERS, ROLES, SimulatedRuns
+from harness.simulation.runs import ROLES, SIMULATED, SimulatedRuns
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase, ends
 from harness.store.result import RunResult, forbidding
@@ -164,7 +164,7 @@ def test_whoever_is_told_hears_of_every_step_with_its_virtual_instant(tmp_path: 
 
 def test_the_powers_are_those_of_the_driver_within_and_clients() -> None:
     within = {name for name, protocol in CAPABILITIES.items() if issubclass(SimulationDriver, protocol)}
-    assert within | {"clients"} == POWERS == registry.capabilities("simulated")
+    assert within | {"clients"} == SIMULATED == registry.capabilities("simulated")
 
 
 def test_the_roles_are_those_that_there_is_a_client_for() -> None:

@@ -78,7 +78,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
+class PropertyChange:
     """One operation on one property."""
 
     name: str
@@ -124,52 +124,54 @@ class ConfigChanges:
         config = {name: value or "" for name, value in properties.items()}
         await self._write(target, config, validate_only=validate_only)
 
-    async def amend(self, target: Target, steps: Sequence[Step], *, validate_only: bool) -> None:
+    async def amend(self, target: Target, changes: Sequence[PropertyChange], *, validate_only: bool) -> None:
         """Change some properties of a target and leave the others (IncrementalAlterConfigs).
 
         Raises:
             ConfigRefused: a rule is broken, or ZooKeeper did not take it.
         """
-        if any(count > 1 for count in Counter(step.name for step in steps).values()):
+        if any(count > 1 for count in Counter(change.name for change in changes).values()):
             raise ConfigRefused(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
-        _refuse_nulls([step.name for step in steps if step.value is None and step.operation != Operation.DELETE])
+        _refuse_nulls(
+            [change.name for change in changes if change.value is None and change.operation != Operation.DELETE]
+        )
         try:
             config = await read_config(self.session.current, target.path)
         except (ZooKeeperError, MalformedZnode) as error:
             raise _not_taken(error) from error
-        for step in steps:
-            self._carry_out(target, step, config)
+        for change in changes:
+            self._carry_out(target, change, config)
         await self._write(target, config, validate_only=validate_only)
 
-    def _carry_out(self, target: Target, step: Step, config: dict[str, str]) -> None:
-        value = step.value or ""
-        if step.operation == Operation.SET:
-            config[step.name] = value
-        elif step.operation == Operation.DELETE:
-            config.pop(step.name, None)
-        elif step.operation in (Operation.APPEND, Operation.SUBTRACT):
-            words = self._words(target, step, config)
+    def _carry_out(self, target: Target, change: PropertyChange, config: dict[str, str]) -> None:
+        value = change.value or ""
+        if change.operation == Operation.SET:
+            config[change.name] = value
+        elif change.operation == Operation.DELETE:
+            config.pop(change.name, None)
+        elif change.operation in (Operation.APPEND, Operation.SUBTRACT):
+            words = self._words(target, change, config)
             operands = value.split(",")
-            if step.operation == Operation.APPEND:
+            if change.operation == Operation.APPEND:
                 words += [word for word in operands if word not in words]
             else:
                 words = [word for word in words if word not in operands]
-            config[step.name] = ",".join(words)
+            config[change.name] = ",".join(words)
         else:
-            raise ConfigRefused(ErrorCode.INVALID_REQUEST, f"Unknown operation {step.operation}")
+            raise ConfigRefused(ErrorCode.INVALID_REQUEST, f"Unknown operation {change.operation}")
 
-    def _words(self, target: Target, step: Step, config: Mapping[str, str]) -> list[str]:
+    def _words(self, target: Target, change: PropertyChange, config: Mapping[str, str]) -> list[str]:
         """Return the present elements of a list property."""
-        known = BY_NAME.get(step.name) if target.kind == TOPICS_KIND else DYNAMIC.get(step.name)
+        known = BY_NAME.get(change.name) if target.kind == TOPICS_KIND else DYNAMIC.get(change.name)
         if known is None or known.parse.code is not TypeCode.LIST:
-            word = Operation(step.operation).name.lower()
-            problem = f"Config value {word} is not allowed for config key: {step.name}"
+            word = Operation(change.operation).name.lower()
+            problem = f"Config value {word} is not allowed for config key: {change.name}"
             raise ConfigRefused(ErrorCode.INVALID_CONFIG, problem)
         if target.kind == TOPICS_KIND:
-            inherited = as_text(self.configs.of("")[step.name])
+            inherited = as_text(self.configs.of("")[change.name])
         else:
-            inherited = as_text(self.configs.broker(step.name))
-        text = config.get(step.name, inherited or "")
+            inherited = as_text(self.configs.broker(change.name))
+        text = config.get(change.name, inherited or "")
         return [word for word in text.split(",") if word]
 
     async def _write(self, target: Target, config: Mapping[str, str], *, validate_only: bool) -> None:

@@ -41,7 +41,7 @@ class Expiration:
         for shard, keys in self.store.commits_to(set(partitions)).items():
             self.store.forget(shard, keys)
             names = {key.group for key in keys}
-            begin(self.under_way, self._retire(shard, keys, names), "withdraw-offsets")
+            begin(self.under_way, self._remove(shard, keys, names), "withdraw-offsets")
 
     async def expire(self) -> None:
         """Remove expired offsets (KIP-211), and empty groups."""
@@ -50,8 +50,8 @@ class Expiration:
             known = self.store.group(name)  # what it is now: others were written about in between
             expired = [each for each in known.offsets if self._is_expired(known, each, now_ms)] if known else []
             if known is not None and (expired or known.is_over):
-                retired = await self._retired(name, expired)
-                self.store.counters.expired.mark(retired, self.wall_ms())
+                removed = await self._remove_stored(name, expired)
+                self.store.counters.expired.mark(removed, self.wall_ms())
 
     async def delete_group(self, name: str) -> ErrorCode:
         """Answer DeleteGroups: only a group without members is removed, with all its offsets.
@@ -66,7 +66,7 @@ class Expiration:
             return ErrorCode.GROUP_ID_NOT_FOUND
         if known.membership.group.state is not GroupState.EMPTY:
             return ErrorCode.NON_EMPTY_GROUP
-        await self._retired(name, known.offsets)
+        await self._remove_stored(name, known.offsets)
         return ErrorCode.NONE
 
     async def delete_offsets(
@@ -84,8 +84,8 @@ class Expiration:
         subscribed = {
             each for each in partitions if group.state is not GroupState.EMPTY and group.subscribes_to(each[0])
         }
-        retired = await self._retired(name, set(partitions) - subscribed)
-        self.store.counters.deleted.mark(retired, self.wall_ms())
+        removed = await self._remove_stored(name, set(partitions) - subscribed)
+        self.store.counters.deleted.mark(removed, self.wall_ms())
         errors = dict.fromkeys(partitions, ErrorCode.NONE)
         return ErrorCode.NONE, errors | dict.fromkeys(subscribed, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
 
@@ -113,7 +113,7 @@ class Expiration:
             return now_ms >= offset.expires_ms
         return now_ms - since_ms >= self.retention_ms
 
-    async def _retired(self, name: str, partitions: Iterable[TopicPartition]) -> int:
+    async def _remove_stored(self, name: str, partitions: Iterable[TopicPartition]) -> int:
         """Remove these offsets of a group, and return their number when that is in the log; 0 if it is not."""
         known = self.store.group(name)
         keys = [
@@ -121,9 +121,9 @@ class Expiration:
             for topic, partition in sorted(partitions)
             if known is not None and (topic, partition) in known.offsets
         ]
-        return len(keys) if await self._retire(partition_of(name, self.store.partitions), keys, {name}) else 0
+        return len(keys) if await self._remove(partition_of(name, self.store.partitions), keys, {name}) else 0
 
-    async def _retire(self, shard: int, keys: Sequence[OffsetKey], names: Iterable[str]) -> bool:
+    async def _remove(self, shard: int, keys: Sequence[OffsetKey], names: Iterable[str]) -> bool:
         """Remove offsets, and groups that are empty then, and return whether it is written.
 
         The tombstones are in the log before any other request is served: a commit that follows stands behind them.

@@ -4,7 +4,13 @@ from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from typing import Any
 
-from harness.broker.administration.config_changes import ConfigChanges, ConfigRefused, Resource, Step, check_broker
+from harness.broker.administration.config_changes import (
+    ConfigChanges,
+    ConfigRefused,
+    PropertyChange,
+    Resource,
+    check_broker,
+)
 from harness.broker.administration.config_entries import ConfigEntry, ConfigView
 from harness.broker.topics import TopicRefused, check_name
 from harness.broker.wire.dispatch import RequestContext
@@ -67,8 +73,10 @@ class ConfigHandlers:
 
         async def amended(resource: IncrementalAlterConfigsRequest.AlterConfigsResource) -> None:
             target = self.changes.target(resource.resource_type, resource.resource_name)
-            steps = [Step(name=c.name, operation=c.config_operation, value=c.value) for c in resource.configs]
-            await self.changes.amend(target, steps, validate_only=request.validate_only)
+            changes = [
+                PropertyChange(name=c.name, operation=c.config_operation, value=c.value) for c in resource.configs
+            ]
+            await self.changes.amend(target, changes, validate_only=request.validate_only)
 
         responses = [await _answered(_Amended, each, amended) for each in request.resources]
         return IncrementalAlterConfigsResponse(responses=responses)
