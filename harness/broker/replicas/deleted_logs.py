@@ -28,9 +28,10 @@ class DeletedLogs:
         for folder in self.logs.put_aside():
             self.remove_later(folder)
 
-    def remove_later(self, place: str) -> None:
-        """Remove a folder or file after the delay of a deleted log."""
-        self._timers[place] = asyncio.get_running_loop().call_later(self.delay_s, self._remove, place)
+    def remove_later(self, place: str, delay_ms: int | None = None) -> None:
+        """Remove a folder or file after a delay; by default, that of a deleted log."""
+        delay_s = self.delay_s if delay_ms is None else delay_ms / 1000
+        self._timers[place] = asyncio.get_running_loop().call_later(delay_s, self._remove, place)
 
     def stop(self) -> None:
         """Leave the rest to the next start."""
