@@ -971,6 +971,10 @@ class Holdings(Event):
     """Brokers to which it has a channel as controller."""
     live: list[int]
     """Brokers that it takes for registered as controller."""
+    unanswered: list[int]
+    """Brokers that have yet to answer a request of this controller, or to get one."""
+    controller_idle: bool
+    """Whether it is controller and has handled every event."""
     group_partitions: list[int]
     """Partitions of `__consumer_offsets` that its group coordinator has loaded or loads."""
     group_leads: list[int]
@@ -979,6 +983,16 @@ class Holdings(Event):
     """Partitions of `__transaction_state` that its transaction coordinator has loaded or loads."""
     transaction_leads: list[int]
     """Those that it leads."""
+    timers_missing: list[str]
+    """Timers that a group's state needs and that do not run: group, kind and member."""
+    timers_left: list[str]
+    """Timers that run although nothing of the group's state needs them."""
+    unclaimed: list[str]
+    """Groups, `JoinGroup` or `SyncGroup` requests of which wait although no member has them."""
+    due: list[str]
+    """Waiting requests whose condition holds: kind and partition."""
+    stuck_transactions: list[str]
+    """Transactional ids whose next state is neither being stored nor waits for markers."""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)

@@ -345,6 +345,7 @@ class Broker:
             sessions=self._fetch_sessions,
             controller=self._controller,
             groups=self._coordinator.store,
+            members=self._coordinator.members,
             transactions=self._transactions,
             state_log=self._state_log,
         )

@@ -1,10 +1,11 @@
-"""What may a broker hold at an instant, given the partitions that it leads and follows and its office?
+"""What may a broker hold at an instant, given the partitions that it leads and follows, its office and its state?
 
-Each line is compared with the one before it, seconds earlier. Only what is left over in both breaks a rule: a leftover
-of a single line may be about to end.
+A leftover that the next line still has breaks a rule: one of a single line may be about to end. What changes with its
+cause in one step of the broker (timers, waiting requests, transitions) is judged in each line.
 """
 
 from collections.abc import Callable
+from typing import Any
 
 from msgspec import Struct
 
@@ -35,30 +36,66 @@ FETCH_SESSION = Rule(
     sentence="A leader with room gives a follower a fetch session.",
     source="KIP-227, FetchSessionCache.maybeCreateSession",
 )
+TIMERS_RUN = Rule(
+    id="holdings.timers-run",
+    sentence="Each member that does not wait has a session timer, and each rebalance a timer that ends it.",
+    source="GroupCoordinator.completeAndScheduleNextHeartbeatExpiration, DelayedJoin, DelayedSync",
+)
+TIMERS_END = Rule(
+    id="holdings.timers-end",
+    sentence="A timer of a group ends with its member or with its rebalance.",
+    source="GroupCoordinator.removeHeartbeatForLeavingMember, DelayedJoin, DelayedSync",
+)
+REQUESTS_CLAIMED = Rule(
+    id="holdings.requests-claimed",
+    sentence="A JoinGroup or SyncGroup that waits is the last one of a member.",
+    source="GroupMetadata.invokeJoinCallback, GroupMetadata.invokeSyncCallback",
+)
+ANSWERED_WHEN_DUE = Rule(
+    id="holdings.answered-when-due",
+    sentence="A request that waits is answered when what it waits for has happened.",
+    source="DelayedOperationPurgatory.checkAndComplete, DelayedProduce, DelayedFetch, DelayedDeleteRecords",
+)
+TRANSACTIONS_GO_ON = Rule(
+    id="holdings.transactions-go-on",
+    sentence="The next state of a transaction is being stored, or waits for its markers.",
+    source="TransactionMetadata.pendingState, TransactionStateManager.appendTransactionToLog",
+)
+
+_Items = frozenset[Any]
+_NOTHING: _Items = frozenset()
 
 
 class Held(Struct, frozen=True, kw_only=True):
     """What was wrong in the last line."""
 
-    idle: frozenset[int] = frozenset()
-    channels: frozenset[int] = frozenset()
-    groups: frozenset[int] = frozenset()
-    transactions: frozenset[int] = frozenset()
-    without_session: frozenset[int] = frozenset()
+    idle: _Items = _NOTHING
+    channels: _Items = _NOTHING
+    groups: _Items = _NOTHING
+    transactions: _Items = _NOTHING
+    without_session: _Items = _NOTHING
 
 
 FRESH = Held()
-_RULES: tuple[tuple[Rule, Callable[[Held], frozenset[int]]], ...] = (
+_LASTING: tuple[tuple[Rule, Callable[[Held], _Items]], ...] = (
     (IDLE_FETCHER, lambda held: held.idle),
     (CHANNELS_LIVE, lambda held: held.channels),
     (GROUPS_LED, lambda held: held.groups),
     (TRANSACTIONS_LED, lambda held: held.transactions),
     (FETCH_SESSION, lambda held: held.without_session),
 )
+_AT_ONCE: tuple[tuple[Rule, str], ...] = (
+    (TIMERS_RUN, "timers_missing"),
+    (TIMERS_END, "timers_left"),
+    (REQUESTS_CLAIMED, "unclaimed"),
+    (ANSWERED_WHEN_DUE, "due"),
+    (TRANSACTIONS_GO_ON, "stuck_transactions"),
+)
 
 
 def holds(state: Held | None, event: Event) -> Held | Illegal:
     """The broker says what it holds."""
+    before = state or FRESH
     now = Held(
         idle=frozenset(event["fetchers"]).difference(event["followed"]),
         channels=frozenset(event["channels"]).symmetric_difference(event["live"]),
@@ -66,10 +103,11 @@ def holds(state: Held | None, event: Event) -> Held | Illegal:
         transactions=frozenset(event["transaction_partitions"]).symmetric_difference(event["transaction_leads"]),
         without_session=frozenset(event["without_session"] if event["session_slots"] > _FEW_SESSIONS else ()),
     )
-    before = state or FRESH
-    broken = (rule for rule, left in _RULES if left(before) & left(now))
-    rule = next(broken, None)
-    return now if rule is None else Illegal(rule, now)
+    broken = [
+        *(rule for rule, left in _LASTING if left(before) & left(now)),
+        *(rule for rule, field in _AT_ONCE if event.get(field)),
+    ]
+    return Illegal(broken[0], now) if broken else now
 
 
 _FEW_SESSIONS = 100
@@ -77,7 +115,7 @@ _FEW_SESSIONS = 100
 
 SUBJECT = Subject(
     name="holdings",
-    rules=tuple(rule for rule, _ in _RULES),
+    rules=(*(rule for rule, _ in _LASTING), *(rule for rule, _ in _AT_ONCE)),
     legal={"holdings": holds},
     fresh=FRESH,
     key=of_broker,

@@ -7,7 +7,7 @@ without answers another ISR may have been accepted unseen; then only lines on on
 from msgspec import Struct
 from msgspec.structs import replace
 
-from harness.model.replica import partitions_of
+from harness.model.replica import LEADER, partitions_of
 from harness.model.step import Event, Illegal, Rule, Subject
 
 OK = "ok"
@@ -77,6 +77,11 @@ ISR_SIZE = Rule(
     id="leader.isr-size",
     sentence="A batch is appended under the ISR that the leader has.",
     source="Partition.appendRecordsToLeader",
+)
+STABLE_RISES = Rule(
+    id="leader.stable-offset-rises",
+    sentence="The last stable offset of a leader only rises.",
+    source="KIP-98, UnifiedLog.maybeIncrementFirstUnstableOffset",
 )
 
 
@@ -165,6 +170,13 @@ def is_stopped(state: Leader | None, event: Event) -> Leader | Illegal:
     return UNKNOWN if event["api"] == "StopReplica" else state or UNKNOWN
 
 
+def moves_stable_offset(state: Leader | None, event: Event) -> Leader | Illegal:
+    """The last stable offset of a replica is another one."""
+    known = state or UNKNOWN
+    goes_back = event["role"] == LEADER and event["new"] <= event["old"]
+    return Illegal(STABLE_RISES, known) if goes_back else known
+
+
 def _has(state: Leader, version: int, isr: tuple[int, ...]) -> bool:
     """Return whether a leader can have this ISR with this version."""
     if state.isr is None or state.zk_version is None:
@@ -186,6 +198,7 @@ SUBJECT = Subject(
         VERSION_RISES,
         ISR_AS_TAKEN,
         ISR_SIZE,
+        STABLE_RISES,
     ),
     legal={
         "become_leader": leads,
@@ -194,6 +207,7 @@ SUBJECT = Subject(
         "isr_result": is_answered,
         "hw": waits_for,
         "append": appends,
+        "lso": moves_stable_offset,
         "ctl_recv": is_stopped,
     },
     fresh=NO_LEADER,

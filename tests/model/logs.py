@@ -35,6 +35,10 @@ def mark(role: str, epoch: int, old: int, new: int, end: int, **other: Any) -> E
     return {"ev": "hw", **P, "role": role, "leader_epoch": epoch, **moved} | other
 
 
+def stable(role: str, epoch: int, old: int, new: int) -> Event:
+    return {"ev": "lso", **P, "role": role, "leader_epoch": epoch, "old": old, "new": new, "high_watermark": new}
+
+
 def assign(epoch: int, start: int) -> Event:
     return {"ev": "epoch_assign", **P, "leader_epoch": epoch, "start_offset": start}
 
@@ -132,6 +136,7 @@ LEADER = [
     proposes("expand", [1], [1, 2], 2),
     answered([1], [1, 2], 2),
     mark("leader", 1, 3, 4, 4, zk_version=3),
+    stable("leader", 1, 3, 4),
     follows(2, 4, high_watermark=4),
 ]
 """A leader lets a follower out of its ISR and in again."""
@@ -235,7 +240,45 @@ def holds(**leftovers: Any) -> Event:
     groups = {"group_partitions": [0], "group_leads": [0]}
     transactions = {"transaction_partitions": [1], "transaction_leads": [1]}
     sessions: Event = {"without_session": [], "session_slots": 1000}
-    return {"ev": "holdings", **brokers, **groups, **transactions, **sessions} | leftovers
+    office = {"controller_idle": False, "unanswered": []}
+    waiting: Event = {"timers_missing": [], "timers_left": [], "unclaimed": [], "due": [], "stuck_transactions": []}
+    return {"ev": "holdings", **brokers, **groups, **transactions, **sessions, **office, **waiting} | leftovers
+
+
+def reads_brokers(at: int, *brokers: int) -> Event:
+    return {"ev": "registrations_read", "registrations": [(broker, 7) for broker in brokers], "mono": at * 1_000_000}
+
+
+def sends_live(at: int, to: int, *live: int, queued_ms: float = 0) -> Event:
+    message = {"api": "UpdateMetadata", "to": to, "live_brokers": list(live), "queued_ms": queued_ms}
+    return {"ev": "ctl_send", **message, "mono": at * 1_000_000}
+
+
+def handled(outcome: str) -> Event:
+    return {"ev": "controller_event", "outcome": outcome}
+
+
+LIVE_BROKERS: list[Event] = [
+    START,
+    office("elected", 1),
+    reads_brokers(1, 1, 2, 3),
+    sends_live(2, 1, 1, 2, 3),
+    sends_live(2, 2, 1, 2, 3),
+    reads_brokers(3, 1, 2),
+    sends_live(4, 1, 1, 2),
+    holds(controller_idle=True, unanswered=[2]),
+    reads_brokers(5, 1, 2, 3),
+    sends_live(6, 1, 1, 2, 3),
+    sends_live(6, 2, 1, 2, queued_ms=2),
+    sends_live(6, 2, 1, 2, 3),
+    sends_live(6, 3, 1, 2, 3),
+    handled("ok"),
+    holds(controller_idle=True, channels=[1, 2, 3], live=[1, 2, 3]),
+    reads_brokers(7, 1, 2),
+    handled("SessionExpired"),
+    holds(controller_idle=True),
+]
+"""A controller sends two of its brokers that the third went and came back; then an event of it fails."""
 
 
 def loads_groups(epoch: int) -> Event:
@@ -311,6 +354,34 @@ def history(changes: list[Event]) -> list[bytes]:
 
 
 _OFFSETS: Event = {"topic": "__consumer_offsets"}
+
+
+def writes(producer_id: int, epoch: int, sequence: int, at: int, **other: Any) -> Event:
+    producer = {"producer_id": producer_id, "producer_epoch": epoch, "base_sequence": sequence}
+    return append("leader", 1, at, **producer, **other)
+
+
+def rejects(epoch: int, sequence: int, error: int) -> Event:
+    producer = {"producer_id": 7, "producer_epoch": epoch, "base_sequence": sequence}
+    return {"ev": "batch_refused", **P, "leader_epoch": 1, "log_start_offset": 0, **producer, "error": error}
+
+
+PRODUCER: list[Event] = [
+    START,
+    assign(1, 0),
+    leads(1, 0, previous_leader_epoch=-1, isr=[1]),
+    writes(7, 0, 0, 0, last_offset=1, isr_size=1),
+    rejects(0, 3, 45),
+    writes(7, 1, -1, 2, isr_size=1),
+    rejects(0, 2, 47),
+    rejects(2, 1, 45),
+    writes(7, 2, 0, 3, isr_size=1),
+    {"ev": "txn_verification", **P, "producer_id": 7},
+    rejects(2, 1, 45),
+    writes(7, 2, 1, 4, isr_size=1),
+]
+"""A leader refuses batches that are not the next ones, and of an epoch that a marker has ended."""
+
 COORDINATOR: list[Event] = [
     START,
     leads(0, 0, previous_leader_epoch=-1, **_OFFSETS),

@@ -13,7 +13,18 @@ from tests.model.logs import Event
 
 LOGS = {
     name: getattr(logs, name)
-    for name in ("REPLICA", "LEADER", "CONTROLLER", "GROUP", "TRANSACTION", "COORDINATOR", "HOLDINGS", "ZNODES")
+    for name in (
+        "REPLICA",
+        "LEADER",
+        "CONTROLLER",
+        "GROUP",
+        "TRANSACTION",
+        "PRODUCER",
+        "COORDINATOR",
+        "LIVE_BROKERS",
+        "HOLDINGS",
+        "ZNODES",
+    )
 }
 
 
@@ -90,7 +101,7 @@ MUTANTS: dict[str, tuple[str, list[Event]]] = {
     "replica.lists-caught-up": ("REPLICA", inserted("REPLICA", 12, logs.listed(-1, 2))),
     "replica.verdict": ("REPLICA", inserted("REPLICA", 21, logs.told(2))),
     # a leader
-    "leader.proposes": ("LEADER", inserted("LEADER", 12, logs.proposes("shrink", [1, 2], [1], 3))),
+    "leader.proposes": ("LEADER", inserted("LEADER", 13, logs.proposes("shrink", [1, 2], [1], 3))),
     "leader.proposes-from-own": (
         "LEADER",
         changed(("LEADER", "isr_propose", 1, {"old": [1, 3], "new": [1, 2, 3]}))[:7],
@@ -106,6 +117,7 @@ MUTANTS: dict[str, tuple[str, list[Event]]] = {
         ),
     ),
     "leader.isr-as-taken": ("LEADER", changed(("LEADER", "hw", 0, {"isr": [1, 2]}))[:5]),
+    "leader.stable-offset-rises": ("LEADER", changed(("LEADER", "lso", 0, {"new": 2}))),
     "leader.isr-size": ("LEADER", changed(("LEADER", "append", 0, {"isr_size": 2}))),
     # a controller
     "controller.elected-once": ("CONTROLLER", inserted("CONTROLLER", 19, logs.office("elected", 2))[:20]),
@@ -172,7 +184,20 @@ MUTANTS: dict[str, tuple[str, list[Event]]] = {
         changed(("TRANSACTION", "txn_state", 1, {"producer_id": 8}))[: place(LOGS["TRANSACTION"], "txn_state", 1) + 1],
     ),
     "replica.fences-by-epoch": ("REPLICA", [*LOGS["REPLICA"][:9], logs.refused(2, 1, 74)]),
+    "producer.follows": ("PRODUCER", [*LOGS["PRODUCER"], logs.rejects(3, 0, 45)]),
+    "producer.current": ("PRODUCER", [*LOGS["PRODUCER"], logs.rejects(2, 2, 47)]),
     "coordinator.unloaded": ("COORDINATOR", without("COORDINATOR", 4)),
+    "controller.live-sent": ("LIVE_BROKERS", without("LIVE_BROKERS", 10)),
+    **{
+        f"holdings.{rule}": ("HOLDINGS", [*LOGS["HOLDINGS"], logs.holds(**{field: ["g"]})])
+        for rule, field in (
+            ("timers-run", "timers_missing"),
+            ("timers-end", "timers_left"),
+            ("requests-claimed", "unclaimed"),
+            ("answered-when-due", "due"),
+            ("transactions-go-on", "stuck_transactions"),
+        )
+    },
     **{
         f"holdings.{rule}": ("HOLDINGS", [*LOGS["HOLDINGS"], logs.holds(**left), logs.holds(**left)])
         for rule, left in (

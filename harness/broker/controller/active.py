@@ -107,6 +107,11 @@ class ActiveController:
         """The brokers to which there is a channel, and those that are taken for registered."""
         return self._channels.brokers, self._context.live_or_shutting_down
 
+    @property
+    def unanswered(self) -> list[int]:
+        """The brokers that have yet to answer a request."""
+        return self._channels.unanswered
+
     async def take_over(self) -> None:
         """Read the state of the cluster and repair it (`onControllerFailover`, in its order).
 

@@ -69,6 +69,11 @@ class ControllerChannels:
         """The brokers to which something sends, in order."""
         return sorted(self._senders.values())
 
+    @property
+    def unanswered(self) -> list[int]:
+        """The brokers that have yet to answer a request, in order."""
+        return sorted(broker_id for broker_id, channel in self._channels.items() if channel.unanswered)
+
     def close(self) -> None:
         """Stop sending."""
         for channel in self._channels.values():
@@ -99,11 +104,14 @@ class _Channel:
         self._queue: asyncio.Queue[tuple[ControlRequest, float]] = asyncio.Queue()
         """Requests, each with the instant at which it was made."""
         self._connection: Connection | None = None
+        self.unanswered = 0
+        """Requests that are queued or in flight."""
         self.sender = asyncio.create_task(self._send_all(), name=f"controller-to-{broker_id}")
         self.sender.add_done_callback(reported)
 
     def put(self, request: ControlRequest) -> None:
         """Queue a request."""
+        self.unanswered += 1
         self._queue.put_nowait((request, asyncio.get_running_loop().time()))
 
     def close(self) -> None:
@@ -126,6 +134,7 @@ class _Channel:
             except Exception as error:  # noqa: BLE001  costs this request; those behind it are still sent
                 failed(log, error, "channel.failed broker=%d api=%s", self._broker_id, request.api)
                 self._disconnect()
+            self.unanswered -= 1
 
     async def _send(self, request: ControlRequest, correlation_id: int, made_at_s: float) -> None:
         response = await self._exchange(request, correlation_id, made_at_s)

@@ -121,6 +121,16 @@ class Controller:
         """The brokers to which there is a channel, and those that are taken for registered; none without an office."""
         return ([], []) if self._active is None else self._active.channels
 
+    @property
+    def unanswered(self) -> list[int]:
+        """The brokers that have yet to answer a request of this controller."""
+        return [] if self._active is None else self._active.unanswered
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether this broker is controller and has handled every event."""
+        return self._active is not None and self._queue.is_idle
+
     def is_deleting(self, topic: str) -> bool:
         """Whether a topic is to be deleted, if this broker is controller and knows."""
         return self._active is not None and self._active.is_deleting(topic)

@@ -72,10 +72,16 @@ class EventQueue:
         self._events: deque[QueuedEvent] = deque()
         self._arrived = asyncio.Event()
         self._consumer: asyncio.Task[None] | None = None
+        self._handling = False
 
     def __len__(self) -> int:
         """How many events wait."""
         return len(self._events)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether every event has been handled."""
+        return not self._events and not self._handling
 
     @property
     def running(self) -> bool:
@@ -119,7 +125,11 @@ class EventQueue:
             await self._arrived.wait()
             self._arrived.clear()
             while self._events:
-                await self._handle(self._events.popleft())
+                self._handling = True
+                try:
+                    await self._handle(self._events.popleft())
+                finally:
+                    self._handling = False
 
     async def _handle(self, event: QueuedEvent) -> None:
         clock = asyncio.get_running_loop().time

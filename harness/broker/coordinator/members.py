@@ -52,7 +52,8 @@ class GroupMembers:
     rng: random.Random
     """For the ids of members."""
     _last_ticket: Ticket = 0
-    _waiting: dict[Ticket, asyncio.Future[Any]] = field(default_factory=dict)
+    _waiting: dict[Ticket, tuple[str, asyncio.Future[Any]]] = field(default_factory=dict)
+    """Requests that wait, each with its group and its answer."""
     _timers: dict[Membership, dict[Timer, asyncio.TimerHandle]] = field(default_factory=dict)
     _stores: set[asyncio.Task[None]] = field(default_factory=set)
 
@@ -68,7 +69,7 @@ class GroupMembers:
         if error:
             return JoinAnswer(error=error, member_id=join.member_id)
         membership = self.store.create_group(name).membership
-        ticket, answer = self._ticket()
+        ticket, answer = self._ticket(name)
         new_member_id = f"{join.instance_id or join.client_id}-{uuid.UUID(int=self.rng.getrandbits(128), version=4)}"
         self.carry_out(membership, membership.join(join, ticket, new_member_id, self.wall_ms()))
         joined: JoinAnswer = await self._answered(ticket, answer)
@@ -82,7 +83,7 @@ class GroupMembers:
         known = self.store.group(name)
         if error or known is None:
             return SyncAnswer(error=error or ErrorCode.UNKNOWN_MEMBER_ID)
-        ticket, answer = self._ticket()
+        ticket, answer = self._ticket(name)
         self.carry_out(known.membership, known.membership.sync(sync, ticket, self.wall_ms()))
         synced: SyncAnswer = await self._answered(ticket, answer)
         return synced
@@ -122,6 +123,15 @@ class GroupMembers:
         """Return the number of running timers of each kind."""
         return Counter(timer.kind for timers in self._timers.values() for timer in timers)
 
+    def running_timers(self, membership: Membership) -> set[Timer]:
+        """Return the running timers of one group."""
+        return set(self._timers.get(membership, ()))
+
+    @property
+    def open_tickets(self) -> dict[Ticket, str]:
+        """The requests that wait for an answer, each with its group."""
+        return {ticket: name for ticket, (name, answer) in self._waiting.items() if not answer.done()}
+
     # --- the coordinator's life ---
 
     def take_over(self, memberships: Iterable[Membership]) -> None:
@@ -153,7 +163,7 @@ class GroupMembers:
         for effect in effects:
             match effect:
                 case SendAnswer(ticket=ticket, answer=answer):
-                    waiting = self._waiting.get(ticket)
+                    _, waiting = self._waiting.get(ticket, ("", None))
                     if waiting is not None and not waiting.done():
                         waiting.set_result(answer)
                 case SetTimer(timer=timer, after_ms=after_ms):
@@ -168,9 +178,10 @@ class GroupMembers:
                         self.store.counters.rebalances.mark(1, self.wall_ms())
                     begin(self._stores, self._store(membership, effect), "store-group")
 
-    def _ticket(self) -> tuple[Ticket, asyncio.Future[Any]]:
+    def _ticket(self, name: str) -> tuple[Ticket, asyncio.Future[Any]]:
         self._last_ticket += 1
-        answer = self._waiting[self._last_ticket] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._waiting[self._last_ticket] = name, answer
         return self._last_ticket, answer
 
     async def _answered(self, ticket: Ticket, answer: asyncio.Future[Any]) -> Any:

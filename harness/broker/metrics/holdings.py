@@ -7,7 +7,9 @@ that another broker leads) costs nothing at first, and in the end a broker its m
 from dataclasses import dataclass
 
 from harness.broker.controller.controller import Controller
+from harness.broker.coordinator.members import GroupMembers
 from harness.broker.coordinator.store import GroupStore
+from harness.broker.metrics.held_back import due, stuck_transactions, timers_left, timers_missing, unclaimed
 from harness.broker.replicas.fetch_sessions import FetchSessions
 from harness.broker.replicas.fetchers import Fetchers
 from harness.broker.replicas.replicas import Replicas
@@ -28,6 +30,7 @@ class Ledger:
     sessions: FetchSessions
     controller: Controller
     groups: GroupStore
+    members: GroupMembers
     transactions: TransactionCoordinator
     state_log: StateLog
 
@@ -44,9 +47,16 @@ class Ledger:
                 session_slots=self.sessions.slots,
                 channels=channels,
                 live=live,
+                unanswered=self.controller.unanswered,
+                controller_idle=self.controller.is_idle,
                 group_partitions=self.groups.present,
                 group_leads=sorted(partition for topic, partition in leads if topic == OFFSETS_TOPIC),
                 transaction_partitions=self.transactions.shards.present,
                 transaction_leads=sorted(partition for topic, partition in leads if topic == TRANSACTIONS_TOPIC),
+                timers_missing=timers_missing(self.groups, self.members),
+                timers_left=timers_left(self.groups, self.members),
+                unclaimed=unclaimed(self.groups, self.members),
+                due=due(self.replicas),
+                stuck_transactions=stuck_transactions(self.transactions),
             )
         )

@@ -44,6 +44,11 @@ class Purgatory(Generic[Key]):
         """How many operations wait."""
         return len(self._parked)
 
+    @property
+    def parked(self) -> list[Delayed[Key]]:
+        """The operations that wait, the oldest first."""
+        return [each.operation for each in self._parked.values()]
+
     async def wait(self, operation: Delayed[Key], keys: Iterable[Key], timeout_s: float) -> bool:
         """Return True when the operation completed, False when `timeout_s` passed first; the caller has tried it."""
         if timeout_s <= 0:

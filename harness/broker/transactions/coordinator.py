@@ -6,7 +6,9 @@ coordinator (`TransactionCoordinator` and `TransactionStateManager` in Kafka).
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -14,7 +16,7 @@ from harness.broker.administration.producer_ids import ProducerIds
 from harness.broker.background import begin, every
 from harness.broker.coordinator.loading import read_to_end
 from harness.broker.coordinator.placement import partition_of
-from harness.broker.coordinator.shards import Shards
+from harness.broker.coordinator.shards import Shard, Shards
 from harness.broker.coordinator.statistics import LoadTimes
 from harness.broker.coordinator.topic import NO_CORRELATION_ID, TRANSACTION_ERRORS, CoordinatorLog, CoordinatorTopic
 from harness.broker.replicas.control_requests import Leadership
@@ -63,6 +65,8 @@ class TransactionCoordinator:
     wall_ms: Callable[[], int]
     limits: TransactionLimits = field(default_factory=TransactionLimits)
     load_times: LoadTimes = field(default_factory=LoadTimes)
+    storing: Counter[str] = field(default_factory=Counter)
+    """Transactional ids, the next state of which is being stored."""
     _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -166,16 +170,20 @@ class TransactionCoordinator:
         for partition, shard in self.shards.owned():
             now_ms, after_ms = self.wall_ms(), self.limits.id_expiration_ms
             expired = [each for each in shard.entries.values() if each.expire(now_ms, after_ms=after_ms) is not None]
-            for batch in _batches(expired, self.limits.max_batch_bytes):
-                names = [each.transactional_id for each in batch]
-                tombstones = encode_tombstones(names, self.wall_ms())
-                result = await self.topic.append(partition, tombstones, client="", correlation_id=NO_CORRELATION_ID)
-                for each in batch:
-                    if result.error is ErrorCode.NONE and self._is_current(each):
-                        self._log_state(each, each.metadata.state, TransactionState.DEAD, result.base_offset)
-                        del shard.entries[each.transactional_id]
-                    else:
-                        each.not_stored(fenced=False)
+            with self._storing(expired):
+                for batch in _batches(expired, self.limits.max_batch_bytes):
+                    await self._bury(partition, shard, batch)
+
+    async def _bury(self, partition: int, shard: Shard[Transaction], batch: list[Transaction]) -> None:
+        names = [each.transactional_id for each in batch]
+        tombstones = encode_tombstones(names, self.wall_ms())
+        result = await self.topic.append(partition, tombstones, client="", correlation_id=NO_CORRELATION_ID)
+        for each in batch:
+            if result.error is ErrorCode.NONE and self._is_current(each):
+                self._log_state(each, each.metadata.state, TransactionState.DEAD, result.base_offset)
+                del shard.entries[each.transactional_id]
+            else:
+                each.not_stored(fenced=False)
 
     # --- what requests come to ---
 
@@ -272,13 +280,14 @@ class TransactionCoordinator:
     ) -> ErrorCode:
         """Store the next state of a transaction; it counts from then on, if this broker still coordinates it."""
         name = transaction.transactional_id
-        result = await self.topic.append(
-            self._partition(name),
-            encode_transaction(name, target, self.wall_ms()),
-            client="",
-            correlation_id=NO_CORRELATION_ID,
-            timeout_s=target.timeout_ms / 1000,
-        )
+        with self._storing([transaction]):
+            result = await self.topic.append(
+                self._partition(name),
+                encode_transaction(name, target, self.wall_ms()),
+                client="",
+                correlation_id=NO_CORRELATION_ID,
+                timeout_s=target.timeout_ms / 1000,
+            )
         error = TRANSACTION_ERRORS.get(result.error, result.error)
         gone = self._why_not_current(transaction, epoch)
         if error is ErrorCode.NONE and not gone:
@@ -288,6 +297,17 @@ class TransactionCoordinator:
         elif not gone and not (retried and error is ErrorCode.COORDINATOR_NOT_AVAILABLE):
             transaction.not_stored(fenced=fenced)
         return error or gone
+
+    @contextmanager
+    def _storing(self, transactions: Collection[Transaction]) -> Iterator[None]:
+        """Note that the next states of transactions are being stored."""
+        names = [each.transactional_id for each in transactions]
+        self.storing.update(names)
+        try:
+            yield
+        finally:
+            self.storing.subtract(names)
+            self.storing += Counter()  # what is at 0 is left out
 
     # --- loads ---
 

@@ -73,6 +73,10 @@ class MarkerDelivery:
     retried_stores: int = 0
     """How many of these wait to be tried again (Kafka's `LogAppendRetryQueueSize`)."""
     _pending: dict[str, Completion] = field(default_factory=dict)
+    _completing: set[str] = field(default_factory=set)
+    """Transactional ids that are being stored as complete."""
+    _fenced: set[str] = field(default_factory=set)
+    """Transactional ids that another producer or coordinator has gone on with."""
     _queues: dict[int, deque[_Waiting]] = field(default_factory=dict)
     _unknown: deque[_Waiting] = field(default_factory=deque)
     _senders: dict[int, asyncio.Task[None]] = field(default_factory=dict)
@@ -89,9 +93,15 @@ class MarkerDelivery:
         """How many transactions wait for their markers."""
         return len(self._pending)
 
+    @property
+    def underway(self) -> set[str]:
+        """The transactional ids that wait for markers, are being stored, or are not this coordinator's to end."""
+        return {*self._pending, *self._completing, *self._fenced}
+
     def deliver(self, completion: Completion) -> None:
         """Have every partition of a transaction marked, then the transaction stored as complete."""
         self._pending[completion.transaction.transactional_id] = completion
+        self._fenced.discard(completion.transaction.transactional_id)
         self._route(completion, completion.transaction.metadata.partitions)
         self._complete_if_marked(completion)
 
@@ -220,6 +230,7 @@ class MarkerDelivery:
             if any(error in _FENCED for error in results.values()):
                 _log.info("markers.fenced transactional_id=%s errors=%s", _name(completion), results)
                 del self._pending[_name(completion)]
+                self._fenced.add(_name(completion))
                 continue
             self._note_marked(completion, [each for each, error in results.items() if error in _WRITTEN])
             remaining = frozenset(each for each, error in results.items() if error not in _WRITTEN)
@@ -264,15 +275,19 @@ class MarkerDelivery:
         if not self._is_pending(completion) or (unmarked and self.rules.completion_waits_for_every_marker):
             return
         del self._pending[_name(completion)]
+        self._completing.add(_name(completion))
         begin(self._tasks, self._complete(completion), "complete-transaction")
 
     async def _complete(self, completion: Completion) -> None:
-        while await self.store(completion) is ErrorCode.COORDINATOR_NOT_AVAILABLE:
-            self.retried_stores += 1
-            try:
-                await asyncio.sleep(RETRY_WAIT_S)
-            finally:
-                self.retried_stores -= 1
+        try:
+            while await self.store(completion) is ErrorCode.COORDINATOR_NOT_AVAILABLE:
+                self.retried_stores += 1
+                try:
+                    await asyncio.sleep(RETRY_WAIT_S)
+                finally:
+                    self.retried_stores -= 1
+        finally:
+            self._completing.discard(_name(completion))
 
 
 def _name(completion: Completion) -> str:
