@@ -71,7 +71,7 @@ def sends(state: Controller | None, event: Event) -> Controller | Illegal | None
 
 def holds(state: Controller | None, event: Event) -> Controller | Illegal | None:
     """The broker says what it holds; a controller without an open event has sent everything."""
-    if state is None or not state.reads or not event["controller_idle"]:
+    if state is None or not state.reads or not event.get("controller_idle"):
         return state
     settled = frozenset(event["channels"]).intersection(event["live"]).difference(event["unanswered"])
     last = state.reads[-1].brokers

@@ -103,7 +103,7 @@ def produce(partition: Any) -> PendingAppend:
 
 def fetch(replicas: Any, *, replica_id: int) -> DelayedFetch:
     wanted = PartitionFetch(("t", 0), NO_EPOCH, 3, 100)
-    return DelayedFetch(replicas, replica_id, [wanted], FetchLimits(1, 100, 1), RIGHT)
+    return DelayedFetch(replicas, replica_id, [wanted], FetchLimits(min_bytes=1, max_bytes=100, max_wait_s=1), RIGHT)
 
 
 @pytest.mark.parametrize(
