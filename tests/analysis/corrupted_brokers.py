@@ -503,6 +503,12 @@ def start_earlier(run: Evidence) -> bool:
     return any(line["partition"] == 0 for line in roles) and _load(run, broker)
 
 
+def start_later(run: Evidence) -> bool:
+    """A broker lacks the first record of a log after a clean stop, although nothing has deleted it."""
+    restarted = _restarted(run, closed=True)
+    return restarted is not None and _load(run, restarted[0], log_start_offset=1)
+
+
 def sync_less(run: Evidence) -> bool:
     return _load(run, 1, clean=False, recovery_point=6)
 

@@ -200,6 +200,7 @@ CORRUPTIONS = {
     "a follower does not hear of the high watermark": Corruption(brokers.keep_high_watermark, {"follower-watermarks"}),
     "a broker trusts its logs after a crash": Corruption(brokers.trust_after_crash, {"clean-stops"}),
     "deleted records are there again after a clean stop": Corruption(brokers.start_earlier, {"log-starts"}),
+    "a log starts later after a clean stop": Corruption(brokers.start_later, {"log-starts"}),
     "a log ends before its recovery point": Corruption(brokers.sync_less, {"recovery-points"}),
     "a segment is deleted before its time": Corruption(brokers.delete_early, {"retention"}),
     "a consumer gets what is not committed": Corruption(brokers.serve_uncommitted, {"I24"}),

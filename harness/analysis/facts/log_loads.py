@@ -6,11 +6,20 @@ from pyspark.sql import functions as F
 from harness.analysis.frames import LIFE_KEY, PARTITION_KEY, conform, in_order, in_turn
 from harness.analysis.sources.state_changes import StateChanges
 from harness.analysis.tables.protocol import LOG_LOADS, SEGMENT_DELETIONS
-from harness.events import BecomeFollower, BecomeLeader, BrokerRegistered, BrokerStart, LogsClose, LogStart, Recovery
+from harness.events import (
+    BecomeFollower,
+    BecomeLeader,
+    BrokerRegistered,
+    BrokerStart,
+    LogsClose,
+    LogStart,
+    Recovery,
+    Truncate,
+)
 
 _BROKER = ("run_id", "broker")
-_TELL_STARTS = (Recovery.ev, LogStart.ev, BecomeLeader.ev, BecomeFollower.ev)
-"""Lines that say where a log starts."""
+_TELL_STARTS = (Recovery.ev, LogStart.ev, BecomeLeader.ev, BecomeFollower.ev, Truncate.ev)
+"""Lines that say where a log starts; of truncations those after which it is empty."""
 
 
 def log_loads(state_changes: StateChanges) -> DataFrame:
@@ -59,7 +68,9 @@ def _lives(state_changes: StateChanges) -> DataFrame:
 
 def _last_starts(state_changes: StateChanges) -> DataFrame:
     """One row a log in one life: where it started by the last line that says so."""
-    start = F.coalesce("log_start_offset", F.col("new").try_cast("bigint"))  # of other kinds, `new` is a list
+    empties = (F.col("ev") == Truncate.ev) & (F.col("reason") == "full")
+    moved = F.when(empties, F.col("to")).otherwise(F.col("new").try_cast("bigint"))  # of other kinds, `new` is a list
+    start = F.coalesce("log_start_offset", moved)
     return (
         state_changes.of(*_TELL_STARTS)
         .where(F.coalesce(start, F.lit(-1)) >= 0)

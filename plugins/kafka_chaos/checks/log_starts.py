@@ -1,9 +1,9 @@
 """log-starts: after a clean stop a log starts where it did before.
 
 Retention and DeleteRecords move the start of a log, and a clean stop writes it to a checkpoint (Kafka's
-`LogManager.checkpointLogStartOffsets`, KIP-107). A log that starts earlier serves what was deleted. After a crash the
-checkpoint may be older, as Kafka writes it once a minute: that is not judged. Within one life the check step-by-step
-follows every move of the start.
+`LogManager.checkpointLogStartOffsets`, KIP-107). A log that starts earlier serves what was deleted, and one that starts
+later has lost records that were not. After a crash the checkpoint may be older, as Kafka writes it once a minute: that
+is not judged. Within one life the check step-by-step follows every move of the start.
 """
 
 from typing import ClassVar
@@ -21,7 +21,7 @@ class LogStarts(Check):
     name: ClassVar[str] = "log-starts"
     title: ClassVar[str] = "log-starts"
     promise: ClassVar[str] = (
-        "The start of a log does not go back over a clean restart (KIP-107, LogManager.checkpointLogStartOffsets)."
+        "The start of a log does not move over a clean restart (KIP-107, LogManager.checkpointLogStartOffsets)."
     )
     needs: ClassVar[tuple[str, ...]] = ("leadership_claims",)
     reads: ClassVar[tuple[str, ...]] = ("log_loads",)
@@ -29,14 +29,17 @@ class LogStarts(Check):
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a broker's life and partition."""
+        what = F.when(
+            F.col("log_start_offset") < F.col("previous_log_start_offset"), "Deleted records do not return"
+        ).otherwise("Records that nothing deleted stay")
         return finding(
             facts["log_loads"].where(
-                F.col("clean") & F.col("closed") & (F.col("log_start_offset") < F.col("previous_log_start_offset"))
-            ),
+                F.col("clean") & F.col("closed") & (F.col("log_start_offset") != F.col("previous_log_start_offset"))
+            ).withColumn("what", what),
             self.name,
             offset="log_start_offset",
             message=(
-                "Deleted records do not return: after a clean stop of broker {broker}, its log of "
+                "{what}: after a clean stop of broker {broker}, its log of "
                 "{topic}-{partition} starts at {log_start_offset}, and started at {previous_log_start_offset} before."
             ),
             evidence=F.array(
