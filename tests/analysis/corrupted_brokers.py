@@ -497,16 +497,25 @@ def start_earlier(run: Evidence) -> bool:
     if restarted is None:
         return False
     broker, life = restarted
-    roles = [line for line in life if line["ev"] in ("become_leader", "become_follower") and line["topic"] == ORDERS]
+    roles = _roles(life)
     for line in roles:
         line["log_start_offset"] = 1
-    return any(line["partition"] == 0 for line in roles) and _load(run, broker)
+    return bool(roles) and _load(run, broker)
 
 
 def start_later(run: Evidence) -> bool:
     """A broker lacks the first record of a log after a clean stop, although nothing has deleted it."""
     restarted = _restarted(run, closed=True)
-    return restarted is not None and _load(run, restarted[0], log_start_offset=1)
+    if restarted is None:
+        return False
+    broker, life = restarted
+    return bool(_roles(life)) and _load(run, broker, log_start_offset=1)
+
+
+def _roles(life: list[Line]) -> list[Line]:
+    """Return the lines in which a broker takes a role in the partition of `_load`."""
+    of_roles = (line for line in life if line["ev"] in ("become_leader", "become_follower"))
+    return [line for line in of_roles if (line["topic"], line["partition"]) == (ORDERS, 0)]
 
 
 def sync_less(run: Evidence) -> bool:
