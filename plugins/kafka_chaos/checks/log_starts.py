@@ -33,9 +33,9 @@ class LogStarts(Check):
             F.col("log_start_offset") < F.col("previous_log_start_offset"), "Deleted records do not return"
         ).otherwise("Records that nothing deleted stay")
         return finding(
-            facts["log_loads"].where(
-                F.col("clean") & F.col("closed") & (F.col("log_start_offset") != F.col("previous_log_start_offset"))
-            ).withColumn("what", what),
+            facts["log_loads"]
+            .where(F.col("clean") & F.col("closed") & (F.col("log_start_offset") != F.col("previous_log_start_offset")))
+            .withColumn("what", what),
             self.name,
             offset="log_start_offset",
             message=(
