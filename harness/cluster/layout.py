@@ -226,7 +226,7 @@ class ClusterLayout:
                 root=root,
                 run_id=data["run_id"],
                 driver=data["driver"],
-                system=data.get("system", PYTHON),  # clusters of earlier versions had no other
+                system=data["system"],
                 zookeeper={int(server_id): ZookeeperPorts(**own) for server_id, own in data["zookeeper"].items()},
                 brokers={int(broker_id): BrokerPorts(**own) for broker_id, own in data["brokers"].items()},
                 quorum={int(controller_id): port for controller_id, port in data.get("quorum", {}).items()},

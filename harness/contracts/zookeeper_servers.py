@@ -13,7 +13,6 @@ from harness.system.process_state import ProcessState
 
 SERVERS = "servers"
 """Key in the state of an injection that hits ZooKeeper servers: their numbers."""
-_ONE = "server_id"
 
 
 class ZookeeperFault(BrokerFault):
@@ -79,8 +78,8 @@ async def modes_of(context: FaultContext) -> dict[int, str]:
 
 
 def servers_of(state: Mapping[str, Any]) -> list[int]:
-    """Return the servers of an injection's state, also from journals in which it could be only one."""
-    servers: list[int] = state.get(SERVERS) or ([state[_ONE]] if _ONE in state else [])
+    """Return the ZooKeeper servers of an injection's state; none where the fault is on brokers."""
+    servers: list[int] = state.get(SERVERS, [])
     return servers
 
 

@@ -228,7 +228,6 @@ def test_a_target_is_what_it_is_when_the_fault_begins(
     ("state", "role"),
     [
         pytest.param({"servers": [2, 3]}, Played.ZOOKEEPER, id="servers of ZooKeeper"),
-        pytest.param({"server_id": 2}, Played.ZOOKEEPER, id="a server of ZooKeeper, in earlier runs"),
         pytest.param({CLIENT: "member-1"}, Played.CLIENT, id="a client"),
     ],
 )

@@ -107,8 +107,8 @@ def _slowness(injection: Injection) -> Slowness:
     own = injection.parameters
     return Slowness(
         extra_s=own["extra_ms"] / 1000,
-        jitter_s=own.get("jitter_ms", 0.0) / 1000,  # absent in journals of earlier versions
-        bytes_per_s=own.get("bytes_per_s"),
+        jitter_s=own["jitter_ms"] / 1000,
+        bytes_per_s=own["bytes_per_s"],
     )
 
 

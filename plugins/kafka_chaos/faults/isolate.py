@@ -104,7 +104,7 @@ class Isolate(BrokerFault):
 
 
 def _rhythm(injection: Injection) -> Rhythm | None:
-    whole_s = injection.parameters.get("whole_s", 0.0)  # absent in journals of earlier versions
+    whole_s = injection.parameters["whole_s"]
     return Rhythm(cut_s=injection.parameters["cut_s"], whole_s=whole_s) if whole_s else None
 
 
