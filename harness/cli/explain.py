@@ -94,5 +94,5 @@ def show(console: "Console", evidence: "RunEvidence", story: "Story") -> None:
     if others:
         console.print("Seen by other checks:", highlight=False)
     for row, count in others:
-        text = f"  {check_title(row['check'])}, {number_of(count, 'violation')}: {message_of(row)}"
+        text = f"  {check_title(row['check'])}, {count}: {message_of(row)}"
         console.print(text, markup=False, highlight=False)

@@ -6,12 +6,13 @@ fault. Any other cause is the place: a transaction, an offset, or a leader epoch
 """
 
 import sys
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from harness.progress import number_of
 from harness.report.evidence import RunEvidence
 from harness.report.findings import Row
 from harness.report.moments import as_json, broker
@@ -19,6 +20,8 @@ from harness.report.step_story import illegal_step
 
 LOSSES = ("lost-write", "lost-committed-write", "unseen", "I10")
 """Checks whose violations are lost records."""
+COMPARING = (*LOSSES, "I6", "I7", "I9", "I11", "inconsistent-offsets")
+"""Checks whose violation at an offset that a change of leader cut off shows that the change broke a promise."""
 
 Key = tuple[Any, ...]
 Partition = tuple[str, int]
@@ -57,6 +60,8 @@ class Cause:
     told: Row
     """The violation whose story stands for all: of a lost record, at the place that most checks name."""
     rows: list[Row]
+    totals: Mapping[str, int]
+    """Violations of each check, of all causes."""
     losses: list[Loss]
     """Changes of leader that lost records; empty for other causes."""
 
@@ -66,20 +71,25 @@ class Cause:
         return any(row["check"] in LOSSES for row in self.rows)
 
     @property
-    def sights(self) -> list[tuple[Row, int]]:
-        """Of each check its first violation and the number of all; the told one first, the others by name."""
+    def sights(self) -> list[tuple[Row, str]]:
+        """Of each check its first violation and how many have this cause; the told one first, the others by name."""
         by_check: dict[str, list[Row]] = defaultdict(list)
         for row in self.rows:
             by_check[row["check"]].append(row)
         seen = by_check.pop(self.told["check"])
-        return [(self.told, len(seen)), *((each[0], len(each)) for _, each in sorted(by_check.items()))]
+        others = [(each[0], len(each)) for _, each in sorted(by_check.items())]
+        return [(row, self._counted(row["check"], count)) for row, count in ((self.told, len(seen)), *others)]
+
+    def _counted(self, check: str, count: int) -> str:
+        every = number_of(self.totals[check], "violation")
+        return every if count == self.totals[check] else f"{count:,} of {every}"
 
 
 def causes_of(evidence: RunEvidence) -> list[Cause]:
     """Return the causes of all violations, losses and those that many checks saw first."""
     broken = [row for row in evidence.findings() if row["severity"] == "violation"]
     partitions = sorted({part for row in broken if (part := partition_of(row)) is not None})
-    losses = {partition: list(_losses(evidence, partition)) for partition in partitions}
+    losses = {partition: _losses_seen(evidence, partition, broken) for partition in partitions}
     faults_ns = sorted(row["injected_ns"] for row in evidence.rows("fault_windows", "injection") if row["injected_ns"])
     groups = _Groups()
     found: dict[int, Loss] = {}
@@ -89,7 +99,8 @@ def causes_of(evidence: RunEvidence) -> list[Cause]:
         groups.add(row, list(_places_of(row)) if loss is None else [_fault_of(loss, faults_ns)])
         if loss is not None:
             found[id(row)] = loss
-    causes = [_cause(rows, [found[id(row)] for row in rows if id(row) in found]) for rows in groups.all]
+    totals = Counter(row["check"] for row in broken)
+    causes = (_cause(rows, [found[id(row)] for row in rows if id(row) in found], totals) for rows in groups.all)
     return sorted(causes, key=_order)
 
 
@@ -137,14 +148,14 @@ def _order(cause: Cause) -> tuple[bool, int, int, bool]:
     return not cause.is_loss, since_ns, -len(cause.sights), cause.told["offset"] is None
 
 
-def _cause(rows: Sequence[Row], losses: Sequence[Loss]) -> Cause:
+def _cause(rows: Sequence[Row], losses: Sequence[Loss], totals: Mapping[str, int]) -> Cause:
     checks: dict[Key, set[str]] = defaultdict(set)
     for row in rows:
         checks[_spot(row)].add(row["check"])
     told = min(rows, key=lambda row: (row["check"] not in LOSSES, -len(checks[_spot(row)]), row["offset"] is None))
     place = partition_of(told)
     ordered = sorted(dict.fromkeys(losses), key=lambda loss: (loss.partition != place, loss.time_ns, loss.partition))
-    return Cause(told=told, rows=list(rows), losses=ordered)
+    return Cause(told=told, rows=list(rows), totals=totals, losses=ordered)
 
 
 def _spot(row: Row) -> Key:
@@ -161,6 +172,14 @@ def _places_of(row: Row) -> Iterator[Key]:
         shown = as_json(text)
         if isinstance(shown, dict) and shown.get("process") and shown.get("transaction") is not None:
             yield "transaction", shown["process"], shown["transaction"]
+
+
+def _losses_seen(evidence: RunEvidence, partition: Partition, broken: Sequence[Row]) -> list[Loss]:
+    """Return the changes of leader that lost records of a promise; records without one may be lost."""
+    losses = list(_losses(evidence, partition))
+    comparing = (row for row in broken if row["check"] in COMPARING and partition_of(row) == partition)
+    seen = {_loss_of(row, losses) for row in comparing}
+    return [loss for loss in losses if loss in seen]
 
 
 def _losses(evidence: RunEvidence, partition: Partition) -> Iterator[Loss]:

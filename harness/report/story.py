@@ -53,8 +53,8 @@ class Story:
     shades: list[Shade]
     cause: list[str]
     """What lost the records, and the faults at that time, as sentences without their full stops."""
-    sights: list[tuple[Row, int]]
-    """The first violation of each check with this cause, and the number of all; the told one first."""
+    sights: list[tuple[Row, str]]
+    """The first violation of each check with this cause, and how many there are; the told one first."""
 
     @property
     def place(self) -> str:

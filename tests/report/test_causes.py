@@ -102,6 +102,11 @@ def two_losses(folder: RunFolder) -> RunFolder:
             id="one transaction; a check that is told already needs no story of its own",
         ),
         pytest.param(
+            [violation("I10", 17, 1), violation("markers-decided", 7), violation("I27", 8)],
+            [["I10"], ["I27"], ["markers-decided"]],
+            id="a change of leader that lost no record of a promise is no cause",
+        ),
+        pytest.param(
             [*(violation(check, 4, partition=5) for check in ("I1", "I6", "I9")), violation("lost-write", 30)],
             [["lost-write"], ["I1", "I6", "I9"]],
             id="losses come first",
@@ -127,7 +132,10 @@ def test_a_story_names_the_loss_and_the_faults_since_the_record(
     )
     first, second = stories_of(RunEvidence(two_losses))
     assert first.place == "orders-0, offset 8", "most checks name it"
-    assert [(row["check"], count) for row, count in first.sights] == [("I10", 2), ("lost-write", 1)]
+    assert [(row["check"], count) for row, count in first.sights] == [
+        ("I10", "2 of 3 violations"),
+        ("lost-write", "1 violation"),
+    ]
     assert first.cause == [
         "broker 2 became leader of orders-0 in epoch 1 with a log that ended at 5: "
         "the records that earlier leaders had written at offsets 5 to 9 were lost",

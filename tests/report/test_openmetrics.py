@@ -62,8 +62,17 @@ def test_a_port_that_is_taken_is_a_clear_error(driven: RunFolder) -> None:
         pass
 
 
-def test_the_dashboard_asks_for_metrics_that_there_are(driven: RunFolder) -> None:
+def test_the_dashboard_asks_for_metrics_and_labels_that_there_are(driven: RunFolder) -> None:
+    add(driven.journal, step(0, "intended"), step(0, "confirmed"))
     text = DASHBOARD.read_text(encoding="utf-8")
-    there = {name.partition(" ")[0] for name in scraped(driven)} | {"chaos_faults_in_force"}
-    assert json.loads(text)["panels"]
-    assert set(re.findall(r"chaos_\w+", text)) <= there
+    samples = {name.partition(" ")[0]: name for name in scraped(driven)}
+    assert set(re.findall(r"chaos_\w+", text)) <= samples.keys()
+    dashboard = json.loads(text)
+    for panel in dashboard["panels"]:
+        for target in panel["targets"]:
+            labels = set(re.findall(r"{{(\w+)}}", target["legendFormat"]))
+            labels |= {each for named in re.findall(r"by \((.*?)\)", target["expr"]) for each in named.split(", ")}
+            (metric,) = re.findall(r"chaos_\w+", target["expr"])
+            assert labels <= {"run", "scenario", *re.findall(r"(\w+)=", samples[metric])}, target
+    (faults,) = dashboard["annotations"]["list"]
+    assert faults["target"]["expr"] == faults["expr"], "releases of Grafana read one or the other"
