@@ -95,6 +95,26 @@ def test_a_run_without_a_result(tmp_path: Path, lines: list[dict[str, Any]], sta
     assert runs_at(tmp_path).overview(RUN).state is state
 
 
+@pytest.mark.parametrize(
+    ("scenario", "under_test"),
+    [
+        pytest.param("system: kafka:3.9.1\ndriver: docker\n", ("kafka:3.9.1", "docker"), id="its scenario states both"),
+        pytest.param("system: [\n", ("", ""), id="its scenario is half written"),
+        pytest.param("- a list\n", ("", ""), id="its scenario is something else"),
+        pytest.param("", ("", ""), id="it has none yet"),
+    ],
+)
+def test_a_run_without_a_result_has_what_its_scenario_tests(
+    tmp_path: Path, scenario: str, under_test: tuple[str, str]
+) -> None:
+    folder = tmp_path / RUN
+    folder.mkdir()
+    if scenario:
+        (folder / "scenario.yaml").write_text(scenario, encoding="utf-8")
+    shown = runs_at(tmp_path).overview(RUN)
+    assert (shown.system, shown.driver) == under_test
+
+
 def test_a_run_that_was_just_made_is_running(tmp_path: Path) -> None:
     name = f"smoke-{datetime.now(UTC):%Y%m%dT%H%M%S}-00000001"
     begun(tmp_path, name)

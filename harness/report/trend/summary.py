@@ -21,12 +21,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from harness.contracts.targets import parse_target
 from harness.errors import EvidenceError, HarnessError
 from harness.progress import Listener
 from harness.report.conclusion import expected
 from harness.report.evidence import RunEvidence
-from harness.scenario.plan import load_plan
 from harness.store.coverage import Counts, Coverage, Injected
 from harness.store.folder import RunFolder
 from harness.store.result import RunResult
@@ -40,7 +38,7 @@ MESSAGE_EVERY = 2_000
 DAMAGED = "damaged"
 OF_LOSSES = ("lost-write", "unseen")
 """Checks that count each lost record once; other expected findings are duplicates, or show the same losses again."""
-VERSION = {b"version": b"5"}
+VERSION = {b"version": b"6"}
 """Version of the table; one of another version is made again."""
 
 
@@ -49,8 +47,6 @@ class FaultSummary:
     """One injection of a run."""
 
     kind: str
-    role: str
-    """Role of its target in the plan: leader, controller, ..."""
     confirmed: bool
     unavailable_ms: float | None
     """The longest time without an acknowledged write that overlaps it; None if there was none."""
@@ -103,9 +99,7 @@ class RunSummary:
         return self.started_at[:10]
 
 
-_FAULT = pa.struct(
-    [("kind", pa.string()), ("role", pa.string()), ("confirmed", pa.bool_()), ("unavailable_ms", pa.float64())]
-)
+_FAULT = pa.struct([("kind", pa.string()), ("confirmed", pa.bool_()), ("unavailable_ms", pa.float64())])
 _OBJECTIVE = pa.struct(
     [("objective", pa.string()), ("measured", pa.float64()), ("limit", pa.float64()), ("unit", pa.string())]
 )
@@ -272,7 +266,6 @@ def _seen(counts: Counts) -> list[dict[str, Any]]:
 def _summary(folder: RunFolder, stamp: int) -> RunSummary:
     try:
         result = RunResult.load(folder.verdict)
-        roles = _roles(folder)
         gaps = _gaps(RunEvidence(folder))
     except (HarnessError, OSError, ValueError, pa.ArrowException):
         return _damaged(folder, stamp)
@@ -293,7 +286,6 @@ def _summary(folder: RunFolder, stamp: int) -> RunSummary:
         faults=[
             FaultSummary(
                 kind=fault.fault,
-                role=roles.get(fault.injection, ""),
                 confirmed=fault.verdict is FaultVerdict.CONFIRMED,
                 unavailable_ms=gaps.get(fault.injection),
             )
@@ -305,13 +297,6 @@ def _summary(folder: RunFolder, stamp: int) -> RunSummary:
             if each.measured is not None
         ],
     )
-
-
-def _roles(folder: RunFolder) -> dict[int, str]:
-    """Return by injection the role of its target in the plan; empty without a plan."""
-    if not folder.plan.is_file():
-        return {}
-    return {fault.injection: parse_target(fault.target).role.value for fault in load_plan(folder.plan).faults}
 
 
 def _damaged(folder: RunFolder, stamp: int) -> RunSummary:

@@ -8,7 +8,7 @@ import json
 import os
 import socket
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path, PurePosixPath
@@ -20,6 +20,7 @@ from chaos_airflow.runs import Origin, RunName, filesystem_of
 from harness import verdict
 from harness.errors import EvidenceError
 from harness.report.conclusion import expected
+from harness.scenario.source import parse_yaml
 from harness.store.folder import RunFolder
 from harness.store.phase_log import Phase
 from harness.store.result import RunResult
@@ -74,6 +75,9 @@ class Overview:
     """As far as it is known; before the run is over it may still change."""
     origin: Origin | None
     """Which task made it; None for the command line."""
+    system: str = ""
+    """What is under test; empty if unknown."""
+    driver: str = ""
 
     @property
     def expect(self) -> str:
@@ -126,9 +130,11 @@ class Runs:
             if result is None or (isinstance(result, RunResult) and not _is_over(result))
         ]
         phases = dict(zip(unfinished, self._read_each(unfinished, str(NAMES.phases)), strict=True))
+        scenarios = dict(zip(unfinished, self._read_each(unfinished, str(NAMES.scenario)), strict=True))
         return [
-            _overview(name, result, origin, phases.get(name))
+            replace(_overview(name, result, origin, phases.get(name)), system=system, driver=driver)
             for name, result, origin in zip(names, read, origins, strict=True)
+            for system, driver in [_under_test(result, scenarios.get(name))]
         ]
 
     def origins(self, names: Sequence[RunName]) -> list[Origin | None]:
@@ -246,6 +252,16 @@ def _origin(content: bytes | OSError) -> Origin | None:
         return None if isinstance(content, OSError) else Origin.model_validate_json(content)
     except ValidationError:
         return None
+
+
+def _under_test(result: RunResult | str | None, scenario: bytes | OSError | None) -> tuple[str, str]:
+    """Return system and driver, of the result or else of the scenario as it is run; empty if neither can be read."""
+    if isinstance(result, RunResult):
+        return result.system, result.driver
+    text = scenario.decode("utf-8", "replace") if isinstance(scenario, bytes) else ""
+    stated = parse_yaml(text, str(NAMES.scenario)).data
+    known = stated if isinstance(stated, dict) else {}
+    return str(known.get("system", "")), str(known.get("driver", ""))
 
 
 def _overview(

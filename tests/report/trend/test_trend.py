@@ -75,7 +75,7 @@ def test_a_run_is_a_row(
     (row,) = read(tmp_path)
     assert (row.outcome, row.as_expected) == (outcome, as_expected)
     assert (row.night, row.scenario, row.duration_s) == ("2026-11-20", "kill-leader", 54.0)
-    assert [(fault.kind, fault.role, fault.confirmed) for fault in row.faults] == [("kill", "leader", True)]
+    assert [(fault.kind, fault.confirmed) for fault in row.faults] == [("kill", True)]
 
 
 def test_losses_are_lost_records_and_no_lawful_duplicates_or_other_signs_of_them(tmp_path: Path) -> None:
@@ -215,8 +215,8 @@ def test_a_night_is_a_column_the_newest_first_and_no_more_than_thirty() -> None:
 
 
 def test_a_run_is_in_the_row_of_each_of_its_faults_once() -> None:
-    kill = FaultSummary(kind="kill", role="leader", confirmed=True, unavailable_ms=2000.0)
-    pause = FaultSummary(kind="pause", role="one", confirmed=False, unavailable_ms=None)
+    kill = FaultSummary(kind="kill", confirmed=True, unavailable_ms=2000.0)
+    pause = FaultSummary(kind="pause", confirmed=False, unavailable_ms=None)
     runs = [row(0, faults=[kill, kill, pause]), row(1, faults=[])]
     shown = matrix(runs, lambda run: [fault.kind for fault in run.faults])
     assert {kind: [len(cell.runs) for cell in cells] for kind, cells in shown.rows.items()} == {
@@ -226,7 +226,7 @@ def test_a_run_is_in_the_row_of_each_of_its_faults_once() -> None:
 
 
 def test_a_line_has_a_value_a_night_and_a_hole_where_there_is_none() -> None:
-    kill = [FaultSummary(kind="kill", role="one", confirmed=True, unavailable_ms=ms) for ms in (1000.0, 3000.0)]
+    kill = [FaultSummary(kind="kill", confirmed=True, unavailable_ms=ms) for ms in (1000.0, 3000.0)]
     drawn = {line.name: line for line in lines([row(0, faults=kill), row(1), row(2, faults=kill[:1])])}
     assert drawn["no write after kill, longest · python, process"].values == [3.0, None, 1.0]
     assert drawn["no write after kill, median · python, process"].values == [2.0, None, 1.0]
@@ -249,7 +249,7 @@ def test_figures_of_different_systems_or_drivers_are_never_mixed() -> None:
 
 
 def test_a_value_alone_is_seen_too() -> None:
-    kill = [FaultSummary(kind="kill", role="one", confirmed=True, unavailable_ms=1000.0)]
+    kill = [FaultSummary(kind="kill", confirmed=True, unavailable_ms=1000.0)]
     drawn = {line.name: line.points for line in lines([row(0), row(1, faults=kill)])}
     assert drawn["no write after kill, longest · python, process"] == "98.0,2.0 100.0,2.0"
     assert lines([row(0)])[0].points == "0.0,2.0 2.0,2.0"
