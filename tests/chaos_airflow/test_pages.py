@@ -476,6 +476,7 @@ def test_the_page_of_a_run_leads_to_the_comparison_that_explains_it(
 @pytest.mark.parametrize(
     ("query", "text"),
     [
+        pytest.param("", "Two to 8 runs can be compared, not 0", id="no run is ticked"),
         pytest.param("run=smoke-20261118T020000-00000007", "Two to 8 runs can be compared, not 1", id="one run"),
         pytest.param("run=smoke-20261118T020000-00000007&run=nothing", "no run nothing", id="a run that is not there"),
     ],

@@ -124,7 +124,9 @@ def trend(reader: ReaderDep) -> Response:
     return pages.trend(runs.of_dags(lambda dag: reader.may_read(dag or COMMAND_LINE)))
 
 
-def compare(reader: ReaderDep, runs: RunsDep, run: Annotated[list[str], Query(max_length=50)]) -> Response:
+def compare(
+    reader: ReaderDep, runs: RunsDep, run: Annotated[list[str], Query(max_length=50, default_factory=list)]
+) -> Response:
     """Show several runs side by side."""
     shown = [readable_run(reader, runs, name) for name in run]
     return pages.compare(comparisons(shown))
