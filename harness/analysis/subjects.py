@@ -15,7 +15,7 @@ from harness.analysis.check_helpers.allowances import LOSSES, WEAK_ACKS
 from harness.analysis.check_helpers.findings import severity, with_unclean_election
 from harness.analysis.check_helpers.log_starts import undecided
 from harness.analysis.check_helpers.records import passed_by_one, reading_spans, stays_readable, unread
-from harness.analysis.frames import GROUP_KEY, OFFSET_KEY, PARTITION_KEY, made_once
+from harness.analysis.frames import GROUP_KEY, OFFSET_KEY, PARTITION_KEY, in_order, made_once
 from harness.analysis.sources.lineage import LINEAGE
 from harness.analysis.tables.schemas import TABLES
 from harness.contracts.checks import Check, Settings, Severity, Subject, subjects
@@ -371,7 +371,12 @@ RECORDS_PLACED = Subject(
 
 
 def _elections(_: Settings, leader_epochs: DataFrame, elections: DataFrame) -> DataFrame:
-    changed = leader_epochs.where((F.col("leader_epoch") > 0) & F.col("zxid").isNotNull())
+    before = F.lag("leader").over(in_order(*PARTITION_KEY, by=("zxid", "leader_epoch")))
+    changed = (
+        leader_epochs.where(F.col("zxid").isNotNull())
+        .withColumn("before", before)
+        .where((F.col("leader_epoch") > 0) & (F.col("leader") >= 0) & ~F.col("leader").eqNullSafe(F.col("before")))
+    )
     return each_in(changed, elections, PARTITION_KEY, _partition())
 
 
@@ -381,7 +386,7 @@ ELECTIONS_TOLD = Subject(
     what="partitions whose leader changed",
     unseen=_absent("elections"),
 )
-"""Wherever the leader changed, a controller logged an election."""
+"""Wherever the leader changed, a controller logged an election. A new epoch alone, as for a smaller ISR, is none."""
 
 
 def _read_back(_: Settings, committed_offsets: DataFrame) -> DataFrame:

@@ -104,9 +104,22 @@ async def steady_state(
 
     async def missing() -> list[str]:
         progress.look()
-        return not_whole(await view.partitions(), topics) + not_moving(progress, topics, processes)
+        return not_whole(await _partitions_that_stay(view), topics) + not_moving(progress, topics, processes)
 
     await until(missing, lambda seen: not seen, what="steady state", timeout_s=timeout_s, every_s=LOOK_EVERY_S)
+
+
+async def _partitions_that_stay(view: ClusterView) -> list[PartitionView]:
+    """Return all partitions except incomplete ones of topics that wait for their deletion.
+
+    A deletion may wait for a reassignment that cannot end: no leader is elected for a topic that is to be deleted
+    (Kafka's `PartitionStateMachine.triggerOnlinePartitionStateChange`).
+    """
+    return [each for each in await view.partitions() if _is_whole(each) or not await view.deleting(each.topic)]
+
+
+def _is_whole(view: PartitionView) -> bool:
+    return view.leader >= 0 and set(view.isr) == set(view.assignment)
 
 
 def not_whole(partitions: list[PartitionView], topics: Mapping[str, int]) -> list[str]:

@@ -25,6 +25,8 @@ ANSWERED_WITHIN_NS = 1_000_000_000
 """An answer that was decided before the lead was lost is logged after that, within so much."""
 CONSUMER = -1
 """As replica that fetches."""
+REMEMBERED = 16
+"""So many of the last batches are known by their base offsets."""
 UNTOLD = -2
 """As newest epoch: what the log had when the broker started, of which no line tells."""
 
@@ -43,6 +45,8 @@ class Replica(Struct, frozen=True, kw_only=True):
     """The last entry of the leader-epoch cache."""
     batch_epoch: int | None = None
     """Of the last batch that was appended since the log was loaded or cut."""
+    bases: tuple[int, ...] = ()
+    """Base offsets of the last batches that were appended since the log was loaded."""
     epoch_start: int | None = None
     """Log end when a leader took its role."""
     role_ns: int | None = None
@@ -265,6 +269,7 @@ def _in_role(state: Replica, event: Event, *, leads: bool) -> Replica:
         high_watermark=event["high_watermark"],
         newest_epoch=state.newest_epoch if kept else UNTOLD,
         batch_epoch=state.batch_epoch,
+        bases=state.bases,
         epoch_start=event["log_end_offset"] if leads else None,
         role_ns=event["mono"],
     )
@@ -281,6 +286,7 @@ def appends(state: Replica | None, event: Event) -> Replica | Illegal:
         leader_epoch=event["leader_epoch"],
         log_end=event["last_offset"] + 1,
         batch_epoch=batch_epoch,
+        bases=(*state.bases, base)[-REMEMBERED:],
     )
     if state.role is not None and (event["role"] != state.role or event["leader_epoch"] != state.leader_epoch):
         return Illegal(APPEND_IN_ROLE, after)
@@ -350,16 +356,18 @@ def _out_of_order(state: Replica, event: Event, after: Replica) -> Replica | Ill
 
 
 def truncates(state: Replica | None, event: Event) -> Replica | Illegal:
-    """The log loses its end."""
+    """The log loses its end, which may then lie lower than asked: at the start of the batch that is cut in two."""
     if state is None:
         state = UNKNOWN
     to, full = event["to"], event["reason"] == "full"
     end = state.log_end
     watermark = state.high_watermark
     moves = watermark is None or watermark > to or full
+    between_batches = full or to == end or to in state.bases
     after = replace(
         state,
-        log_end=to,
+        log_end=to if between_batches else None,
+        bases=tuple(base for base in state.bases if base < to),
         high_watermark=None if moves else watermark,
         newest_epoch=UNTOLD,
         batch_epoch=None,

@@ -55,6 +55,11 @@ def commits(**each: Any) -> list[Row]:
     return [("committed_offsets", row | {"group": f"g{number}"} | each) for number in THREE]
 
 
+def begun(partition: int, epoch: int, *, leader: int) -> Row:
+    row = {"topic": "orders", "partition": partition, "leader_epoch": epoch, "zxid": epoch, "leader": leader}
+    return "leader_epochs", row
+
+
 def members() -> list[Row]:
     return [("ownerships", {"group": f"g{number}", "process": f"c{number}"}) for number in THREE]
 
@@ -138,7 +143,8 @@ SPECIAL: dict[Subject, tuple[Rows, str]] = {
     ),
     subjects.ELECTIONS_TOLD: (
         lambda seen: [
-            *(("leader_epochs", {"topic": "orders", "partition": n, "leader_epoch": 1, "zxid": 1}) for n in THREE),
+            *(begun(n, 1, leader=2) for n in THREE),
+            *(begun(3, epoch, leader=1) for epoch in (0, 1)),
             *(("elections", {"topic": "orders", "partition": n}) for n in seen),
         ],
         "orders-2",

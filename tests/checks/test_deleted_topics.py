@@ -2,7 +2,7 @@ from dataclasses import replace
 
 from tests.analysis.fact_rows import replica, state
 from tests.analysis.protocol_rows import S, put_aside, topic
-from tests.checks.answers import STRICT, fails, passes, table_of, unknown
+from tests.checks.answers import STRICT, fails, noted, passes, table_of, unknown
 
 OTHER = [topic("other", present=True), replica(1, 5, topic="other")]
 
@@ -23,6 +23,15 @@ CASES = {
         replica(2, 5),
         state(0, leader=2, epoch=0, isr=[2], assignment=[2, 1]),
         state(1, leader=1, epoch=1, isr=[1], assignment=[1, 3]),
+    ),
+    "a log is left of a partition that was being reassigned": noted(
+        *OTHER, topic(present=False, reassigned=[0]), replica(2, 5), text="the log of partition 0 on broker 2"
+    ),
+    "a log is left of another partition than the one that was being reassigned": fails(
+        *OTHER, topic(present=False, reassigned=[1]), replica(2, 5), text="the log of partition 0 on broker 2"
+    ),
+    "its configuration is left, and it was being reassigned": fails(
+        *OTHER, topic(present=False, configured=True, reassigned=[0]), text="its configuration is still there"
     ),
     "its configuration is left": fails(
         *OTHER, topic(present=False, configured=True), text="its configuration is still there"

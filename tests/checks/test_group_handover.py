@@ -1,9 +1,10 @@
 from typing import Any
 
-from tests.analysis.fact_rows import Row, committed, elected_uncleanly, held, led, read
+from tests.analysis.fact_rows import Row, committed, elected_uncleanly, held, led, read, replica
 from tests.analysis.group_rows import in_state, owned, retired, took
 from tests.analysis.protocol_rows import S, compacted, superseded, topic
 from tests.checks.answers import (
+    DELETING,
     POWER_LOSS,
     UNCLEAN,
     UNHEARD,
@@ -57,6 +58,20 @@ CASES = {
     ),
     "it begins at the start although something was committed": broken(owned(offset=-1), commit(1)),
     "nothing was committed": sound(owned(offset=-1)),
+    "nothing was committed, and what was there is before the start of the log": sound(
+        owned(offset=-1), got(7), *HELD, replica(1, 8, log_start_offset=7), settings=DELETING
+    ),
+    "nothing was committed, and a record after the start of the log is skipped": broken(
+        owned(offset=-1),
+        got(7),
+        *HELD,
+        replica(1, 8, log_start_offset=6),
+        settings=DELETING,
+        text="without 6 to 6",
+    ),
+    "nothing was committed, and no record of the topic may be deleted": broken(
+        owned(offset=-1), got(7), *HELD, replica(1, 8, log_start_offset=7), text="without 5 to 6"
+    ),
     "of two topics one was deleted": broken(
         *LOW, topic("gone", present=False), owned(offset=5, topic="gone"), commit(7, topic="gone")
     ),

@@ -1,6 +1,6 @@
 from typing import Any
 
-from tests.analysis.fact_rows import Row, state
+from tests.analysis.fact_rows import Row, controller, state
 from tests.analysis.protocol_rows import cached, injected, registered, topic
 from tests.checks.answers import Case, fails, noted, passes, table_of, unknown
 
@@ -120,6 +120,25 @@ CASES = {
         cached(2, topic="gone"),
         state(0, leader=-1, epoch=1, isr=[1], topic="gone", zxid=49),
         topic("gone", present=False),
+    ),
+    "another broker became controller after its deletion had begun": noted(
+        *RUN,
+        cached(),
+        cached(2),
+        cached(2, topic="gone"),
+        topic("gone", present=False),
+        state(0, leader=-1, epoch=1, isr=[1], topic="gone", zxid=48),
+        controller(2, 5, zxid=49),
+    ),
+    "another broker became controller before its deletion began": fails(
+        *RUN,
+        cached(),
+        cached(2),
+        cached(2, topic="gone"),
+        topic("gone", present=False),
+        state(0, leader=-1, epoch=1, isr=[1], topic="gone", zxid=48),
+        controller(2, 5, zxid=47),
+        text="broker 2 has leader 1 of gone-0",
     ),
     "a deleted topic's last state is no concern": known(
         cached(), cached(2), topic("gone", present=False), state(0, leader=1, epoch=0, isr=[1], topic="gone", time_ns=1)

@@ -1,4 +1,6 @@
 import json
+from contextlib import AbstractContextManager
+from contextlib import nullcontext as does_not_raise
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +121,31 @@ def test_a_look_that_begins_amid_a_line_takes_it_when_it_is_whole(tmp_path: Path
 async def test_the_deadline_says_what_is_missing(tmp_path: Path) -> None:
     cluster: Any = FakeCluster(root=tmp_path, isr=[1])
     with pytest.raises(DeadlineError, match=r"steady state: not within 0 s; last saw \['orders-0 has the ISR \[1\]"):
+        await steady_state(cluster, TOPICS, [], FileProgress(folder=tmp_path), timeout_s=0)
+
+
+@pytest.mark.parametrize(
+    ("deleting", "expected"),
+    [
+        pytest.param({"/admin/delete_topics/short-lived"}, does_not_raise(), id="a topic that waits for its deletion"),
+        pytest.param(
+            set(), pytest.raises(DeadlineError, match=r"short-lived-0 has the ISR \[1\]"), id="a topic that stays"
+        ),
+        pytest.param(
+            {"/admin/delete_topics/orders", "/admin/delete_topics/short-lived"},
+            pytest.raises(DeadlineError, match="orders-0 has no state"),
+            id="a topic of the run that waits for its deletion",
+        ),
+    ],
+)
+async def test_what_is_about_to_be_deleted_need_not_be_whole(
+    tmp_path: Path, deleting: set[str], expected: AbstractContextManager[object]
+) -> None:
+    whole = {("orders", 0): (1,), ("short-lived", 0): (0, 1)}
+    if "/admin/delete_topics/orders" in deleting:
+        whole[("orders", 0)] = (0, 1)
+    cluster: Any = FakeCluster(root=tmp_path, isr=[1], assignments=whole, znodes=deleting)
+    with expected:
         await steady_state(cluster, TOPICS, [], FileProgress(folder=tmp_path), timeout_s=0)
 
 

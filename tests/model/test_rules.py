@@ -265,6 +265,32 @@ FURTHER: dict[str, tuple[str, str, list[Event]]] = {
         "REPLICA",
         changed(("REPLICA", "fetch_resp", 0, {"last_offset": 4}))[:16],
     ),
+    "the log ends lower than a truncation between two batches left it": (
+        "replica.truncation-back",
+        "REPLICA",
+        inserted(
+            "REPLICA",
+            21,
+            logs.assign(3, 4),
+            logs.append("follower", 3, 4),
+            logs.append("follower", 3, 5, last_offset=6),
+            logs.truncate(7, 5),
+            logs.truncate(4, 5, "full"),
+        ),
+    ),
+    "a follower appends again what a truncation between two batches left": (
+        "replica.append-at-end",
+        "REPLICA",
+        inserted(
+            "REPLICA",
+            21,
+            logs.assign(3, 4),
+            logs.append("follower", 3, 4),
+            logs.append("follower", 3, 5, last_offset=6),
+            logs.truncate(7, 5),
+            logs.append("follower", 3, 4),
+        ),
+    ),
     "a truncation begins from another end": (
         "replica.truncation-back",
         "REPLICA",
@@ -451,6 +477,18 @@ LEGAL: dict[str, tuple[str, list[Event]]] = {
     "the latest offset of committed transactions": (
         "REPLICA",
         inserted("REPLICA", 15, logs.listed(-1, 3) | {"read_committed": True}),
+    ),
+    "a truncation inside a batch, which goes altogether": (
+        "REPLICA",
+        inserted(
+            "REPLICA",
+            21,
+            logs.assign(3, 4),
+            logs.append("follower", 3, 4),
+            logs.append("follower", 3, 5, last_offset=6),
+            logs.truncate(7, 6),
+            logs.truncate(5, 6, "full"),
+        ),
     ),
     "a truncation before the start of the log": (
         "REPLICA",

@@ -37,23 +37,36 @@ def follower_watermarks(claims: DataFrame, state_changes: StateChanges, lives: D
 
 
 def _of_leaders(copied: DataFrame, writes: DataFrame, marks: DataFrame) -> DataFrame:
-    """One row a follower and epoch: the leader's high watermark when it wrote what the follower copied last."""
+    """One row a follower and epoch: the leader's high watermark when it wrote what the follower copied last.
+
+    A leader that starts again begins at its checkpoint; what it knew in an earlier life does not count.
+    """
     offsets = copied.select(*_FOLLOWER, F.col("last_offset").alias("copied_offset"))
     written = (
         writes.where(F.col("role") == "leader")
         .select(
-            *_EPOCH, F.col("broker").alias("leader"), "base_offset", "last_offset", F.col("time_ns").alias("written_ns")
+            *_EPOCH,
+            F.col("broker").alias("leader"),
+            F.col("incarnation").alias("life"),
+            "base_offset",
+            "last_offset",
+            F.col("time_ns").alias("written_ns"),
         )
         .join(offsets, on=list(_EPOCH), how="inner")
         .where(F.col("copied_offset").between(F.col("base_offset"), F.col("last_offset")))
         .groupBy(*_FOLLOWER, "leader")
-        .agg(F.max("written_ns").alias("written_ns"))
+        .agg(F.max(F.struct("written_ns", "life")).alias("written"))
+        .select(*_FOLLOWER, "leader", "written.*")
     )
     raised = marks.where(F.col("role") == "leader").select(
-        *_EPOCH, F.col("broker").alias("leader"), F.col("new").cast("bigint").alias("mark"), "time_ns"
+        *_EPOCH,
+        F.col("broker").alias("leader"),
+        F.col("incarnation").alias("life"),
+        F.col("new").cast("bigint").alias("mark"),
+        "time_ns",
     )
     return (
-        written.join(raised, on=[*_EPOCH, "leader"], how="inner")
+        written.join(raised, on=[*_EPOCH, "leader", "life"], how="inner")
         .where(F.col("time_ns") + CARRIED_NS <= F.col("written_ns"))
         .groupBy(*_FOLLOWER, "leader")
         .agg(F.max("mark").alias("leader_high_watermark"))

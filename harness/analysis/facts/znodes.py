@@ -15,6 +15,9 @@ _CONTROLLER = "brokerid bigint, kraftControllerEpoch bigint"
 _ASSIGNMENT = """transform(
     map_entries(from_json(own.data, 'partitions map<string, array<int>>').partitions),
     each -> named_struct('partition', try_cast(each.key AS int), 'replicas', each.value))"""
+_MOVES = "adding_replicas map<string, array<int>>, removing_replicas map<string, array<int>>"
+_REASSIGNED = """transform(
+    array_union(map_keys(moves.adding_replicas), map_keys(moves.removing_replicas)), each -> try_cast(each AS int))"""
 _TOPIC_PATHS = r"^(/brokers/topics|/config/topics|/admin/delete_topics)/([^/]+)$"
 
 
@@ -169,7 +172,8 @@ def producer_id_blocks(history: DataFrame) -> DataFrame:
 
 def topics(zookeeper: DataFrame) -> DataFrame:
     """One row a topic that ever was, in its last state."""
-    last = F.struct("zxid", (F.col("type") != "delete").alias("there"), "data")
+    there = F.col("type") != "delete"
+    last = F.struct("zxid", there.alias("there"), "data")
     name = F.regexp_extract("path", _TOPIC_PATHS, 2)
     parent = F.regexp_extract("path", _TOPIC_PATHS, 1)
 
@@ -178,15 +182,18 @@ def topics(zookeeper: DataFrame) -> DataFrame:
 
     return conform(
         zookeeper.where(F.col("path").rlike(_TOPIC_PATHS))
-        .select("run_id", name.alias("topic"), parent.alias("parent"), last.alias("last"))
+        .select("run_id", "type", name.alias("topic"), parent.alias("parent"), last.alias("last"))
         .groupBy("run_id", "topic")
         .agg(
             of("/brokers/topics").alias("own"),
+            F.max(F.when(there & (F.col("parent") == "/brokers/topics"), F.col("last"))).alias("content"),
             of("/config/topics").alias("config"),
             of("/admin/delete_topics").alias("deletion"),
         )
         .where(F.col("own").isNotNull())
         .withColumn("assignment", F.expr(_ASSIGNMENT))
+        .withColumn("moves", F.from_json("content.data", _MOVES))
+        .withColumn("reassigned", F.expr(_REASSIGNED))
         .withColumn("present", F.col("own.there"))
         .withColumn("zxid", F.col("own.zxid"))
         .withColumn("configured", F.coalesce("config.there", F.lit(False)))

@@ -272,6 +272,11 @@ TOPICS = PROTOCOL_TABLES.declare(
     Column("configured", "boolean", "whether it has a configuration znode"),
     Column("deletion_pending", "boolean", "whether its deletion was requested and is not done"),
     Column(
+        "reassigned",
+        "array<int>",
+        "partitions that were being reassigned when its znode was last written; null where it does not say",
+    ),
+    Column(
         "assignment",
         "array<struct<partition:int,replicas:array<int>>>",
         "replicas of each of its partitions, as its znode has them; null when that is gone",

@@ -6,6 +6,10 @@ left, no configuration and no log directory may be there. A deletion that still 
 nor is a log on a broker that was no replica any more: a reassignment does not wait until what it takes away is deleted
 (`KafkaController.stopRemovedReplicasOfReassignedPartition`).
 
+A log of a partition that was being reassigned is a note. When one of its brokers starts, the controller resumes the
+reassignment and sends LeaderAndIsr to all replicas, and then resumes the deletion, of the replicas alone that were not
+deleted before (`KafkaController.onBrokerStartup`). So a log may be there again that nothing deletes.
+
 Deleting a log only puts its folder aside; its files go when `log.segment.delete.delay.ms` is over, which begins anew
 when the broker starts again (Kafka's `LogManager.deleteLogs`); Kafka does not look for the first 30 s of a process.
 What a failed disk held stays.
@@ -19,7 +23,7 @@ from pyspark.sql import functions as F
 from harness.analysis.check_helpers.findings import event, finding, phrase
 from harness.analysis.frames import PARTITION_KEY
 from harness.analysis.subjects import rows_of
-from harness.contracts.checks import Check, Settings, Subject
+from harness.contracts.checks import Check, Settings, Severity, Subject
 
 LATE_S = 5
 """Longer than a timer of a busy broker is late."""
@@ -58,6 +62,7 @@ class DeletedTopics(Check):
             "run_id",
             "topic",
             "partition",
+            F.col("partition").alias("of_partition"),
             phrase("the log of partition {partition} on broker {broker}").alias("remainder"),
             event("replicas", "broker", "partition", "log_start_offset", "log_end_offset").alias("remainder_event"),
         )
@@ -67,9 +72,11 @@ class DeletedTopics(Check):
             ),
             allowMissingColumns=True,
         )
+        made_again = F.coalesce(F.array_contains("reassigned", F.col("of_partition")), F.lit(False))
         return finding(
             remains,
             self.name,
+            severity=F.when(made_again, Severity.NOTE.value).otherwise(Severity.VIOLATION.value),
             message="A deleted topic leaves nothing behind: {topic} is deleted, and {remainder} is still there.",
             evidence=F.array(event("topics", "topic", "zxid", "configured"), F.col("remainder_event")),
         )

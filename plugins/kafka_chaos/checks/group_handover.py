@@ -4,7 +4,8 @@ A member that is assigned a partition reads the committed offset and begins ther
 `ConsumerCoordinator.refreshCommittedOffsetsIfNeeded`). A lower start would process again what its group has committed;
 records that were delivered and not committed may be read again. A higher start would skip unprocessed records.
 `offset-regression` judges the same read-back by the clients' history; this check uses the coordinators' log, so a
-commit counts even if its member died before the answer. A commit with an unknown outcome may have come later.
+commit counts even if its member died before the answer. A commit with an unknown outcome may have come later. A record
+before the start of the log, from which records may be deleted, is not skipped, although a segment still has it.
 """
 
 from typing import ClassVar
@@ -17,6 +18,7 @@ from harness.analysis.check_helpers.assumptions import BROKERS_WHOLE, CLIENTS_WH
 from harness.analysis.check_helpers.compaction import SUPERSEDED, not_superseded
 from harness.analysis.check_helpers.findings import event, finding, severity, with_unclean_election
 from harness.analysis.check_helpers.groups import COORDINATORS_TELL, with_unclean_offsets_topic
+from harness.analysis.check_helpers.log_starts import not_deleted
 from harness.analysis.frames import PARTITION_KEY
 from harness.analysis.subjects import COMMITS_TAKEN
 from harness.contracts.checks import Allowance, Assumption, Check, Settings, Subject
@@ -45,6 +47,7 @@ class GroupHandover(Check):
         "committed_offsets",
         "polls",
         "replica_records",
+        "replicas",
         "topics",
         SUPERSEDED,
     )
@@ -103,9 +106,8 @@ class GroupHandover(Check):
             .withColumn("first", F.col("got.offset"))
             .where(F.col("first") > F.col("offset"))
         )
-        held = not_superseded(facts["replica_records"], facts[SUPERSEDED]).select(
-            *PARTITION_KEY, F.col("offset").alias("held")
-        )
+        kept = not_deleted(facts["replica_records"], facts["replicas"], settings)
+        held = not_superseded(kept, facts[SUPERSEDED]).select(*PARTITION_KEY, F.col("offset").alias("held"))
         rows = (
             first.join(held, on=list(PARTITION_KEY), how="inner")
             .where((F.col("held") >= F.col("offset")) & (F.col("held") < F.col("first")))

@@ -7,8 +7,9 @@ live brokers count only if no broker has come or gone since, and they and delete
 long ago.
 
 The controller notifies the brokers that are registered when the deletion of a topic begins, in Kafka too. A broker that
-registered later without a restart keeps the topic, which is a note. The last write of a partition's state counts as
-part of the deletion.
+registered later without a restart keeps the topic, which is a note. So does one that was cut off until another broker
+was controller: the requests that wait for a broker end with their controller, and the next one does not know the topic
+(`ControllerChannelManager`). The last write of a partition's state counts as part of the deletion.
 """
 
 from typing import ClassVar
@@ -46,7 +47,7 @@ class MetadataCaches(Check):
     )
     needs: ClassVar[tuple[str, ...]] = ("metadata_caches", "partition_states", "registrations", "topics")
     fields: ClassVar[tuple[str, ...]] = ("ctl_recv.live_brokers",)
-    reads: ClassVar[tuple[str, ...]] = ("fault_windows",)
+    reads: ClassVar[tuple[str, ...]] = ("controller_epochs", "fault_windows")
     assumes: ClassVar[tuple[Assumption, ...]] = (
         has_field("live_brokers", "metadata_caches", _without_live_brokers),
         HEALED,
@@ -71,7 +72,7 @@ class MetadataCaches(Check):
             self._brokers(quiet, registered, changed)
             .unionByName(self._partitions(caches, states))
             .unionByName(self._isrs(caches, states))
-            .unionByName(self._deleted(quiet, facts["topics"], facts["partition_states"]))
+            .unionByName(self._deleted(quiet, facts))
         )
 
     def _brokers(self, caches: DataFrame, registered: DataFrame, changed: DataFrame) -> DataFrame:
@@ -143,20 +144,23 @@ class MetadataCaches(Check):
             ),
         )
 
-    def _deleted(self, caches: DataFrame, topics: DataFrame, partition_states: DataFrame) -> DataFrame:
-        last = partition_states.groupBy("run_id", "topic").agg(F.max("zxid").alias("last_zxid"))
+    def _deleted(self, caches: DataFrame, facts: dict[str, DataFrame]) -> DataFrame:
+        last = facts["partition_states"].groupBy("run_id", "topic").agg(F.max("zxid").alias("last_zxid"))
+        reigns = facts["controller_epochs"].where(F.col("source") == "zookeeper")
+        elected = reigns.groupBy("run_id").agg(F.max("zxid").alias("elected_zxid"))
         deleted = (
-            topics.where(~F.col("present"))
+            facts["topics"]
+            .where(~F.col("present"))
             .join(last, on=["run_id", "topic"], how="left")
-            .select("run_id", "topic", "zxid", F.least("zxid", "last_zxid").alias("began_zxid"))
+            .join(elected, on="run_id", how="left")
+            .select("run_id", "topic", "zxid", F.least("zxid", "last_zxid").alias("began_zxid"), "elected_zxid")
         )
         rows = caches.join(deleted, on=["run_id", "topic"], how="inner")
+        missed = F.greatest("czxid", "elected_zxid") > F.col("began_zxid")
         return finding(
             rows,
             self.name,
-            severity=F.when(F.col("czxid") > F.col("began_zxid"), Severity.NOTE.value).otherwise(
-                Severity.VIOLATION.value
-            ),
+            severity=F.when(missed, Severity.NOTE.value).otherwise(Severity.VIOLATION.value),
             message=(
                 "No broker knows a topic that was deleted: broker {broker} has leader {leader} of {topic}-{partition}."
             ),

@@ -25,6 +25,7 @@ from harness.events import (
     ControlSend,
     Election,
     Event,
+    HighWatermark,
     LogDirectoryFailure,
     LogsClose,
     LogStart,
@@ -295,6 +296,28 @@ def test_a_state_znode_has_one_row_a_version_beside_the_one_before(rows: Rows) -
 def test_a_topic_has_the_replicas_that_its_znode_held_last(rows: Rows) -> None:
     (table,) = rows(state_of_a_partition, "topics")
     assert table["assignment"] == [{"partition": 0, "replicas": [2, 3]}]
+
+
+@case
+def topic_that_was_being_reassigned(out: RunWriter) -> None:
+    path = "/brokers/topics/{}"
+    moves = '"adding_replicas":{"0":[3]},"removing_replicas":{"0":[1],"1":[2]}'
+    for topic in ("moved", "moving", "gone", "old"):
+        out.znode(path.format(topic), f'{{"version":3,"partitions":{{"0":[1,2,3],"1":[1,2]}},{moves}}}')
+    still = '{"version":3,"partitions":{"0":[2,3],"1":[1]},"adding_replicas":{},"removing_replicas":{}}'
+    out.znode(path.format("moved"), still)
+    out.znode(path.format("gone"), None)
+    out.znode(path.format("old"), '{"version":1,"partitions":{"0":[1]}}')
+
+
+def test_a_topic_has_the_partitions_whose_reassignment_had_not_ended(rows: Rows) -> None:
+    table = rows(topic_that_was_being_reassigned, "topics", "topic")
+    assert [(row["topic"], row["present"], row["reassigned"]) for row in table] == [
+        ("gone", False, [0, 1]),
+        ("moved", True, []),
+        ("moving", True, [0, 1]),
+        ("old", True, None),
+    ]
 
 
 def test_the_wall_clock_of_zookeeper_becomes_an_instant_of_the_run(rows: Rows) -> None:
@@ -744,6 +767,35 @@ def test_what_is_written_with_acks_all_has_the_smallest_isr_of_its_leader(rows: 
         (1, None, None),
         (1, None, None),
     ]
+
+
+@case
+def follower_of_a_leader_that_starts_again(out: RunWriter) -> None:
+    def raised(role: str, new: int) -> HighWatermark:
+        return HighWatermark(
+            topic="orders",
+            partition=0,
+            role=role,
+            leader_epoch=0,
+            old=0,
+            new=new,
+            log_end_offset=5,
+            isr=[],
+            zk_version=0,
+            cause="fetch",
+        )
+
+    for life, known in (("first", 4), ("second", 3)):
+        out.event(1, raised("leader", known), life=life)
+        out.clock.now_ns += 20 * MS
+        out.event(1, wrote(-1, isr_size=2), life=life)
+    out.event(2, wrote(None, isr_size=0, role="follower"))
+    out.event(2, raised("follower", 3))
+
+
+def test_a_leader_carries_what_it_knew_in_the_life_in_which_it_wrote(rows: Rows) -> None:
+    (row,) = rows(follower_of_a_leader_that_starts_again, "follower_watermarks")
+    assert (row["broker"], row["leader"], row["leader_high_watermark"], row["high_watermark"]) == (2, 1, 3, 3)
 
 
 @case
