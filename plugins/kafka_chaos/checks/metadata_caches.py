@@ -8,8 +8,9 @@ long ago.
 
 The controller notifies the brokers that are registered when the deletion of a topic begins, in Kafka too. A broker that
 registered later without a restart keeps the topic, which is a note. So does one that was cut off until another broker
-was controller: the requests that wait for a broker end with their controller, and the next one does not know the topic
-(`ControllerChannelManager`). The last write of a partition's state counts as part of the deletion.
+became controller: the requests that wait for a broker end with their controller, and a controller that was elected
+after the deletion does not know the topic (`ControllerChannelManager`). The last write of a partition's state counts as
+part of the deletion.
 """
 
 from typing import ClassVar
@@ -156,7 +157,7 @@ class MetadataCaches(Check):
             .select("run_id", "topic", "zxid", F.least("zxid", "last_zxid").alias("began_zxid"), "elected_zxid")
         )
         rows = caches.join(deleted, on=["run_id", "topic"], how="inner")
-        missed = F.greatest("czxid", "elected_zxid") > F.col("began_zxid")
+        missed = (F.col("czxid") > F.col("began_zxid")) | (F.col("elected_zxid") > F.col("zxid"))
         return finding(
             rows,
             self.name,
