@@ -23,8 +23,8 @@ from harness.broker.transactions.transaction import Transaction
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from harness.broker.wire.transport import PeerError
-from harness.events import TransactionMarkerResponse, TransactionMarkerSend
-from harness.values import TopicPartition, value_class
+from harness.events import NO_LEADER, TransactionMarkerResponse, TransactionMarkerSend
+from harness.values import TRANSACTIONS_TOPIC, TopicPartition, value_class
 
 _log = logging.getLogger(__name__)
 
@@ -124,24 +124,31 @@ class MarkerDelivery:
     # --- where markers go ---
 
     def _route(self, completion: Completion, partitions: Iterable[TopicPartition]) -> None:
-        """Queue markers for the leaders of these partitions, as the metadata cache has them now."""
+        """Queue markers for the leaders of these partitions, as the metadata cache has them now.
+
+        A partition that a filled cache does not have is deleted. The cache of a broker that has just started is filled
+        after LeaderAndIsr, with which the load of transactions begins: until it names the coordinator's own partition,
+        what it does not have may be there.
+        """
+        is_filled = self.metadata.partition(TRANSACTIONS_TOPIC, completion.state_partition) is not None
         by_leader: dict[int | None, set[TopicPartition]] = {}
         for each in sorted(partitions):
             info = self.metadata.partition(*each)
-            if info is None:  # the topic is deleted, and what it held with it
+            if info is None and is_filled:  # the topic is deleted, and what it held with it
                 _log.info("markers.dropped transactional_id=%s partition=%s-%d", _name(completion), *each)
                 self._note_marked(completion, [each])
                 continue
-            is_alive = self.metadata.leader_endpoint(info.leader, self.peers.listener) is not None
-            by_leader.setdefault(info.leader if is_alive else None, set()).add(each)
-        for leader, led in by_leader.items():
+            leader = info.leader if info else NO_LEADER
+            is_alive = self.metadata.leader_endpoint(leader, self.peers.listener) is not None
+            by_leader.setdefault(leader if is_alive else None, set()).add(each)
+        for to, led in by_leader.items():
             waiting = _Waiting(completion, frozenset(led))
-            if leader is None:
+            if to is None:
                 self._unknown.append(waiting)
                 self._look_for_leaders()
             else:
-                self._queues.setdefault(leader, deque()).append(waiting)
-                self._send_to(leader)
+                self._queues.setdefault(to, deque()).append(waiting)
+                self._send_to(to)
 
     def _look_for_leaders(self) -> None:
         if self._looking is None or self._looking.done():

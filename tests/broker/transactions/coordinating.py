@@ -131,7 +131,9 @@ class Coordinating:
     def leaders(self, leaders: dict[int, int], *, alive: tuple[int, ...] = (1, 2)) -> None:
         """Give the coordinator's broker the leader of each partition of t; -2 means that it is being deleted."""
         states = {number: (leader, 1, [1, 2]) for number, leader in leaders.items()}
-        self.metadata.update(metadata_update({each: ["REPL"] for each in alive}, {"t": states}, 1))
+        self.metadata.update(
+            metadata_update({each: ["REPL"] for each in alive}, {"t": states, TRANSACTIONS_TOPIC: {0: (1, 1, [1])}}, 1)
+        )
 
     async def lead(self, leader_epoch: int = 3) -> None:
         self.coordinator.leadership_changed([(TRANSACTIONS_TOPIC, 0, leader_epoch)], [])

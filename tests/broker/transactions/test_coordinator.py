@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from harness.broker.metadata_cache import MetadataCache
 from harness.broker.transactions.coordinator import NO_PRODUCER, TransactionLimits
 from harness.broker.transactions.records import decode_chunk
 from harness.broker.transactions.transaction import Producer
@@ -296,6 +297,24 @@ async def test_partitions_of_a_deleted_topic_need_no_marker() -> None:
     await here.coordinator.end(ID, producer, commit=True)
     await here.settled(lambda: here.state() == "CompleteCommit")
     assert here.brokers.markers() == [(2, "t-1", True)]
+    await here.coordinator.stop()
+
+
+async def test_markers_wait_until_a_broker_that_has_just_started_knows_the_partitions() -> None:
+    here = await leading(brokers=FakeBrokers(silent={1}))
+    producer = await here.begin(0)
+    await here.coordinator.end(ID, producer, commit=False)
+    here.metadata, here.brokers.silent = MetadataCache(), set()
+    await here.fail_over()
+    await asyncio.sleep(1)
+    assert (here.state(), here.brokers.markers(), here.coordinator.markers.without_destination) == (
+        "PrepareAbort",
+        [],
+        1,
+    )
+    here.leaders({0: 1})
+    await here.settled(lambda: here.state() == "CompleteAbort")
+    assert here.brokers.markers() == [(1, "t-0", False)]
     await here.coordinator.stop()
 
 
