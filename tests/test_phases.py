@@ -343,20 +343,25 @@ def test_a_run_folder_that_was_tampered_with_is_refused(stage: Stage) -> None:
 @pytest.mark.parametrize(
     ("changes", "settings"),
     [
-        pytest.param({}, (frozenset({-1}), 1, False), id="Kafka's defaults"),
+        pytest.param({}, (frozenset({-1}), 1, 1, False), id="Kafka's defaults"),
         pytest.param(
             {"partitions: 1": "partitions: 1, config: {min.insync.replicas: 2, unclean.leader.election.enable: true}"},
-            (frozenset({-1}), 2, True),
+            (frozenset({-1}), 2, 1, True),
             id="a topic's own",
         ),
         pytest.param(
             {"topics:": "cluster: {properties: {min.insync.replicas: 3}}\ntopics:", "producers: 1": "acks: [0, 1]"},
-            (frozenset({0, 1}), 3, False),
+            (frozenset({0, 1}), 3, 3, False),
             id="the brokers', and weak acks",
+        ),
+        pytest.param(
+            {"kill, at_s: 1": "change-config, at_s: 1, parameters: {config: {min.insync.replicas: '1'}}"},
+            (frozenset({-1}), 1, 0, False),
+            id="a fault changes the brokers'",
         ),
     ],
 )
-def test_what_a_run_was_allowed_to_do(changes: dict[str, str], settings: tuple[frozenset[int], int, bool]) -> None:
+def test_what_a_run_was_allowed_to_do(changes: dict[str, str], settings: tuple[frozenset[int], int, int, bool]) -> None:
     text = SCENARIO
     for old, new in changes.items():
         text = text.replace(old, new)
@@ -365,6 +370,7 @@ def test_what_a_run_was_allowed_to_do(changes: dict[str, str], settings: tuple[f
     assert (
         settings_of_run.acks,
         settings_of_run.min_insync_replicas,
+        settings_of_run.broker_min_insync_replicas,
         settings_of_run.unclean_leader_election,
     ) == settings
 

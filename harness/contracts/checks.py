@@ -68,6 +68,8 @@ class Settings:
     """Comma-separated names of compacted topics, if no broker's log states what cleaners removed."""
     first_deletion_ms: int = 0
     """Time after its start at which a broker first checks for deletable logs."""
+    broker_min_insync_replicas: int = 0
+    """The brokers' own `min.insync.replicas`, for topics without a value; 0 if it is not known."""
     session_timeout_ms: int = 18_000
     """How long a silent broker stays registered: Kafka's `zookeeper.session.timeout.ms`."""
 

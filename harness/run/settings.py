@@ -26,6 +26,7 @@ def settings_of(scenario: Scenario, plan: Plan) -> Settings:
     return Settings(
         acks=frozenset(parameters["acks"] for parameters in producers),
         min_insync_replicas=min(int(value) for value in effective(scenario, brokers, MIN_INSYNC_REPLICAS)),
+        broker_min_insync_replicas=0 if _changes_brokers(scenario) else int(brokers[MIN_INSYNC_REPLICAS]),
         unclean_leader_election="true" in effective(scenario, brokers, UNCLEAN_ELECTION),
         idempotence=all(parameters.get("idempotence", False) for parameters in producers) and bool(producers),
         power_loss=power_loss,
@@ -39,6 +40,12 @@ def settings_of(scenario: Scenario, plan: Plan) -> Settings:
 def effective(scenario: Scenario, brokers: dict[str, str], name: str) -> list[str]:
     """Return each topic's effective property of this name: its own, else that of the `brokers`."""
     return [topic.config.get(name, brokers[name]).lower() for topic in scenario.topics]
+
+
+def _changes_brokers(scenario: Scenario) -> bool:
+    """Return whether a fault changes the brokers' own `min.insync.replicas`."""
+    of_brokers = (parameters.get("config") or {} for _, parameters in scenario.kinds if not parameters.get("topic"))
+    return any(MIN_INSYNC_REPLICAS in config for config in of_brokers)
 
 
 def _deleting_topics(scenario: Scenario) -> set[str]:

@@ -1,11 +1,13 @@
+from dataclasses import replace
 from typing import Any
 
 from tests.analysis.fact_rows import Row, state
 from tests.analysis.protocol_rows import appended, configured, refused
-from tests.checks.answers import fails, passes, table_of, unknown
+from tests.checks.answers import STRICT, fails, passes, table_of, unknown
 
 INTERNAL: dict[str, Any] = {"topic": "__consumer_offsets"}
 ALL_THREE = state(0, leader=1, epoch=0, isr=[1])
+BROKERS_ASK = replace(STRICT, min_insync_replicas=1, broker_min_insync_replicas=2)
 TWO_NEEDED = configured(min_insync_replicas=2)
 
 
@@ -27,6 +29,13 @@ CASES = {
     "a topic with fewer replicas needs those": passes(state(0, leader=1, epoch=0, isr=[1], assignment=[1]), wrote(1)),
     "the topic itself asks for less": passes(ALL_THREE, configured(min_insync_replicas=1), wrote(1)),
     "the topic itself asks for more": fails(ALL_THREE, configured(min_insync_replicas=3), wrote(2)),
+    "the brokers ask for more than another topic": fails(ALL_THREE, configured(), wrote(1), settings=BROKERS_ASK),
+    "the brokers ask for more, and the topic asks for less": passes(
+        ALL_THREE, configured(min_insync_replicas=1), wrote(1), settings=BROKERS_ASK
+    ),
+    "the brokers ask for more, and what the topic asks for is unknown": passes(
+        ALL_THREE, wrote(1), settings=BROKERS_ASK
+    ),
     "the topic once asked for less": passes(ALL_THREE, configured(min_insync_replicas=1), TWO_NEEDED, wrote(1)),
     "the requirement of an internal topic is unknown": passes(
         state(0, leader=1, epoch=0, isr=[1], **INTERNAL), wrote(1, **INTERNAL)

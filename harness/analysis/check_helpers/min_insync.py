@@ -14,14 +14,15 @@ def with_required_isr(rows: DataFrame, facts: dict[str, DataFrame], settings: Se
     """Add the topic's requirement: `at_least`, and `at_most`; null if unknown.
 
     A topic with fewer replicas than its `min.insync.replicas` needs all of them. A topic without a value of its own has
-    at least that of the scenario. For internal topics, whose default no scenario states, the requirement is unknown.
+    that of the brokers. Where the topic's configuration is not known, it has at least that of the scenario. For
+    internal topics, whose default no scenario states, the requirement is unknown.
     """
     replicas = _replica_counts(facts["partition_states"])
     configured = _configured(facts["topic_configs"])
     internal = F.col("topic").startswith("__")
-    lowest = F.when(F.col("always"), F.col("lowest")).when(
-        ~internal, F.least("lowest", F.lit(settings.min_insync_replicas))
-    )
+    of_all, of_brokers = F.lit(settings.min_insync_replicas), F.lit(settings.broker_min_insync_replicas)
+    default = F.when(F.col("always").isNotNull() & (of_brokers > 0), of_brokers).otherwise(of_all)
+    lowest = F.when(F.col("always"), F.col("lowest")).when(~internal, F.least("lowest", default))
     highest = F.when(F.col("always"), F.col("highest"))
     return (
         rows.join(replicas.hint("shuffle_hash"), on=list(PARTITION_KEY), how="left")
