@@ -1,10 +1,10 @@
-"""Which steps may a group coordinator take with one partition of `__consumer_offsets`?"""
+"""Which steps may a coordinator take with one partition of `__consumer_offsets` or `__transaction_state`?"""
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from harness.model.step import Event, Illegal, Key, Rule, Subject
-from harness.values import OFFSETS_TOPIC
+from harness.values import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 
 class Coordinated(Struct, frozen=True, kw_only=True):
@@ -15,20 +15,33 @@ class Coordinated(Struct, frozen=True, kw_only=True):
     loaded: bool = False
     lost: bool = False
     """Whether the lead was lost since it was loaded, and no line says that it was unloaded."""
+    waits: int = 0
+    """Lines of what the broker holds since it leads, while nothing is loaded."""
 
 
 FRESH = Coordinated()
+MAX_WAITS = 15
+"""Such lines come every two seconds of a running broker; a load takes one or two seconds on a slow disk."""
 
 UNLOADED = Rule(
     id="coordinator.unloaded",
-    sentence="A coordinator that has lost a partition unloads its groups before it loads them again.",
-    source="GroupCoordinator.onResignation, GroupMetadataManager.removeGroupsForPartition",
+    sentence="A coordinator that has lost a partition unloads its content before it loads it again.",
+    source=(
+        "GroupMetadataManager.removeGroupsForPartition, TransactionStateManager.removeTransactionsForTxnTopicPartition"
+    ),
+)
+LOADED = Rule(
+    id="coordinator.loaded",
+    sentence="A coordinator has loaded a partition within half a minute of leading it.",
+    source=(
+        "GroupMetadataManager.doLoadGroupsAndOffsets, TransactionStateManager.loadTransactionsForTxnTopicPartition"
+    ),
 )
 
 
 def leads(state: Coordinated | None, event: Event) -> Coordinated:
     """The broker leads the partition."""
-    return replace(state or FRESH, leader_epoch=event["leader_epoch"])
+    return replace(state or FRESH, leader_epoch=event["leader_epoch"], waits=0)
 
 
 def follows(state: Coordinated | None, event: Event) -> Coordinated:
@@ -38,26 +51,49 @@ def follows(state: Coordinated | None, event: Event) -> Coordinated:
 
 
 def loads(state: Coordinated | None, event: Event) -> Coordinated | Illegal:
-    """All groups of the partition are there."""
+    """All groups or transactions of the partition are there."""
     known = state or FRESH
     after = Coordinated(leader_epoch=known.leader_epoch, loaded=True)
     return Illegal(UNLOADED, after) if known.lost else after
 
 
 def unloads(state: Coordinated | None, event: Event) -> Coordinated:
-    """No group of the partition is there any more."""
+    """Nothing of the partition is there any more."""
     return Coordinated(leader_epoch=(state or FRESH).leader_epoch)
 
 
-def _of_offsets(event: Event) -> Key:
-    topic = event.get("topic", OFFSETS_TOPIC)
-    return topic, event["partition"]
+def waits(state: Coordinated | None, event: Event) -> Coordinated | Illegal:
+    """The broker leads the partition, as it says among what it holds."""
+    known = state or FRESH
+    if known.loaded or known.leader_epoch is None:
+        return known
+    after = replace(known, waits=known.waits + 1)
+    return Illegal(LOADED, replace(after, loaded=True)) if after.waits > MAX_WAITS else after
+
+
+def _of_topic(event: Event) -> Key:
+    topic = TRANSACTIONS_TOPIC if event["ev"] in ("txn_load", "txn_unload") else OFFSETS_TOPIC
+    return event.get("topic", topic), event["partition"]
+
+
+def _led(event: Event) -> list[tuple[Key, Event]]:
+    led = ((OFFSETS_TOPIC, event["group_leads"]), (TRANSACTIONS_TOPIC, event["transaction_leads"]))
+    return [((topic, partition), event) for topic, partitions in led for partition in partitions]
 
 
 SUBJECT = Subject(
     name="coordinator",
-    rules=(UNLOADED,),
-    legal={"become_leader": leads, "become_follower": follows, "gc_load": loads, "gc_unload": unloads},
+    rules=(UNLOADED, LOADED),
+    legal={
+        "become_leader": leads,
+        "become_follower": follows,
+        "gc_load": loads,
+        "gc_unload": unloads,
+        "txn_load": loads,
+        "txn_unload": unloads,
+        "holdings": waits,
+    },
     fresh=FRESH,
-    key=_of_offsets,
+    key=_of_topic,
+    parts={"holdings": _led},
 )

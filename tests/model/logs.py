@@ -390,6 +390,9 @@ COORDINATOR: list[Event] = [
     unloads_groups(1),
     leads(2, 0, **_OFFSETS),
     loads_groups(2),
+    leads(0, 0, previous_leader_epoch=-1, topic="__transaction_state"),
+    {"ev": "txn_load", "partition": 0, "leader_epoch": 0},
+    *[holds(transaction_partitions=[0], transaction_leads=[0])] * 16,
 ]
 
 HOLDINGS: list[Event] = [

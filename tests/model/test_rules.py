@@ -187,6 +187,7 @@ MUTANTS: dict[str, tuple[str, list[Event]]] = {
     "producer.follows": ("PRODUCER", [*LOGS["PRODUCER"], logs.rejects(3, 0, 45)]),
     "producer.current": ("PRODUCER", [*LOGS["PRODUCER"], logs.rejects(2, 2, 47)]),
     "coordinator.unloaded": ("COORDINATOR", without("COORDINATOR", 4)),
+    "coordinator.loaded": ("COORDINATOR", without("COORDINATOR", place(LOGS["COORDINATOR"], "txn_load"))),
     "controller.live-sent": ("LIVE_BROKERS", without("LIVE_BROKERS", 10)),
     **{
         f"holdings.{rule}": ("HOLDINGS", [*LOGS["HOLDINGS"], logs.holds(**{field: ["g"]})])
