@@ -98,7 +98,7 @@ def holds(state: Held | None, event: Event) -> Held | Illegal:
     before = state or FRESH
     now = Held(
         idle=frozenset(event["fetchers"]).difference(event["followed"]),
-        channels=frozenset(event["channels"]).symmetric_difference(event["live"]),
+        channels=frozenset(event["channels"]).symmetric_difference(event["live"]) if _is_settled(event) else _NOTHING,
         groups=frozenset(event["group_partitions"]).symmetric_difference(event["group_leads"]),
         transactions=frozenset(event["transaction_partitions"]).symmetric_difference(event["transaction_leads"]),
         without_session=frozenset(event["without_session"] if event["session_slots"] > _FEW_SESSIONS else ()),
@@ -108,6 +108,11 @@ def holds(state: Held | None, event: Event) -> Held | Illegal:
         *(rule for rule, field in _AT_ONCE if event.get(field)),
     ]
     return Illegal(broken[0], now) if broken else now
+
+
+def _is_settled(event: Event) -> bool:
+    """Whether no event of the controller is open: a failover on a slow ZooKeeper may take seconds."""
+    return event.get("controller_idle", True)
 
 
 _FEW_SESSIONS = 100

@@ -402,4 +402,5 @@ HOLDINGS: list[Event] = [
     holds(fetchers=[2]),
     holds(without_session=[2]),
     *[holds(without_session=[2], session_slots=0)] * 2,
+    *[holds(channels=list[int]())] * 2,
 ]

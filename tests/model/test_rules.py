@@ -203,7 +203,7 @@ MUTANTS: dict[str, tuple[str, list[Event]]] = {
         f"holdings.{rule}": ("HOLDINGS", [*LOGS["HOLDINGS"], logs.holds(**left), logs.holds(**left)])
         for rule, left in (
             ("idle-fetcher", {"fetchers": [2, 3]}),
-            ("channels-live", {"channels": [1, 2, 3]}),
+            ("channels-live", {"channels": [1, 2, 3], "controller_idle": True}),
             ("groups-led", {"group_partitions": list[int]()}),
             ("transactions-led", {"transaction_partitions": [0, 1]}),
             ("fetch-session", {"without_session": [2]}),
