@@ -112,7 +112,7 @@ def holds(state: Held | None, event: Event) -> Held | Illegal:
 
 def _is_settled(event: Event) -> bool:
     """Whether no event of the controller is open: a failover on a slow ZooKeeper may take seconds."""
-    return event.get("controller_idle", True)
+    return bool(event.get("controller_idle", True))
 
 
 _FEW_SESSIONS = 100
