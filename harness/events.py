@@ -975,6 +975,8 @@ class Holdings(Event):
     """Brokers that have yet to answer a request of this controller, or to get one."""
     controller_idle: bool
     """Whether it is controller and has handled every event."""
+    controller: int
+    """The controller that it knows; -1 for none."""
     group_partitions: list[int]
     """Partitions of `__consumer_offsets` that its group coordinator has loaded or loads."""
     group_leads: list[int]

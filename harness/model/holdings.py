@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from harness.model.step import Event, Illegal, Rule, Subject, of_broker
 
@@ -61,6 +62,11 @@ TRANSACTIONS_GO_ON = Rule(
     sentence="The next state of a transaction is being stored, or waits for its markers.",
     source="TransactionMetadata.pendingState, TransactionStateManager.appendTransactionToLog",
 )
+CONTROLLER_KNOWN = Rule(
+    id="holdings.controller-known",
+    sentence="A broker with a session knows a controller, or is elected, within half a minute.",
+    source="KafkaController.elect, ControllerChangeHandler",
+)
 
 _Items = frozenset[Any]
 _NOTHING: _Items = frozenset()
@@ -74,6 +80,10 @@ class Held(Struct, frozen=True, kw_only=True):
     groups: _Items = _NOTHING
     transactions: _Items = _NOTHING
     without_session: _Items = _NOTHING
+    connected: bool = False
+    """Whether the broker has a ZooKeeper session."""
+    alone: int = 0
+    """Lines in which it has known no controller since then."""
 
 
 FRESH = Held()
@@ -102,12 +112,20 @@ def holds(state: Held | None, event: Event) -> Held | Illegal:
         groups=frozenset(event["group_partitions"]).symmetric_difference(event["group_leads"]),
         transactions=frozenset(event["transaction_partitions"]).symmetric_difference(event["transaction_leads"]),
         without_session=frozenset(event["without_session"] if event["session_slots"] > _FEW_SESSIONS else ()),
+        connected=before.connected,
+        alone=before.alone + 1 if before.connected and event.get("controller") == NO_CONTROLLER else 0,
     )
     broken = [
         *(rule for rule, left in _LASTING if left(before) & left(now)),
         *(rule for rule, field in _AT_ONCE if event.get(field)),
+        *([CONTROLLER_KNOWN] if now.alone > MAX_ALONE else ()),
     ]
     return Illegal(broken[0], now) if broken else now
+
+
+def changes_session(state: Held | None, event: Event) -> Held:
+    """The ZooKeeper session has another state."""
+    return replace(state or FRESH, connected=event["state"] in _CONNECTED, alone=0)
 
 
 def _is_settled(event: Event) -> bool:
@@ -115,13 +133,17 @@ def _is_settled(event: Event) -> bool:
     return bool(event.get("controller_idle", True))
 
 
+NO_CONTROLLER = -1
+MAX_ALONE = 15
+"""Such lines come every two seconds of a running broker."""
+_CONNECTED = ("connected", "reinit")
 _FEW_SESSIONS = 100
 """With so few slots, the sessions of consumers and other brokers may take all of them."""
 
 SUBJECT = Subject(
     name="holdings",
-    rules=(*(rule for rule, _ in _LASTING), *(rule for rule, _ in _AT_ONCE)),
-    legal={"holdings": holds},
+    rules=(*(rule for rule, _ in _LASTING), *(rule for rule, _ in _AT_ONCE), CONTROLLER_KNOWN),
+    legal={"holdings": holds, "zk_session": changes_session},
     fresh=FRESH,
     key=of_broker,
 )

@@ -240,7 +240,7 @@ def holds(**leftovers: Any) -> Event:
     groups = {"group_partitions": [0], "group_leads": [0]}
     transactions = {"transaction_partitions": [1], "transaction_leads": [1]}
     sessions: Event = {"without_session": [], "session_slots": 1000}
-    office = {"controller_idle": False, "unanswered": []}
+    office = {"controller_idle": False, "unanswered": [], "controller": 1}
     waiting: Event = {"timers_missing": [], "timers_left": [], "unclaimed": [], "due": [], "stuck_transactions": []}
     return {"ev": "holdings", **brokers, **groups, **transactions, **sessions, **office, **waiting} | leftovers
 
@@ -403,4 +403,9 @@ HOLDINGS: list[Event] = [
     holds(without_session=[2]),
     *[holds(without_session=[2], session_slots=0)] * 2,
     *[holds(channels=list[int]())] * 2,
+    {"ev": "zk_session", "state": "connected"},
+    *[holds(controller=-1)] * 15,
+    {"ev": "zk_session", "state": "suspended"},
+    *[holds(controller=-1)] * 16,
+    {"ev": "zk_session", "state": "connected"},
 ]

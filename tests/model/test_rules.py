@@ -188,6 +188,7 @@ MUTANTS: dict[str, tuple[str, list[Event]]] = {
     "producer.current": ("PRODUCER", [*LOGS["PRODUCER"], logs.rejects(2, 2, 47)]),
     "coordinator.unloaded": ("COORDINATOR", without("COORDINATOR", 4)),
     "coordinator.loaded": ("COORDINATOR", without("COORDINATOR", place(LOGS["COORDINATOR"], "txn_load"))),
+    "holdings.controller-known": ("HOLDINGS", [*LOGS["HOLDINGS"], *[logs.holds(controller=-1)] * 16]),
     "controller.live-sent": ("LIVE_BROKERS", without("LIVE_BROKERS", 10)),
     **{
         f"holdings.{rule}": ("HOLDINGS", [*LOGS["HOLDINGS"], logs.holds(**{field: ["g"]})])

@@ -49,6 +49,7 @@ class Ledger:
                 live=live,
                 unanswered=self.controller.unanswered,
                 controller_idle=self.controller.is_idle,
+                controller=self.controller.controller_id,
                 group_partitions=self.groups.present,
                 group_leads=sorted(partition for topic, partition in leads if topic == OFFSETS_TOPIC),
                 transaction_partitions=self.transactions.shards.present,
