@@ -1,14 +1,17 @@
 """The illegal step that a finding is about: the state before it, and the rule that it breaks."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 from harness.report.evidence import RunEvidence
 from harness.report.findings import Row
-from harness.report.moments import Moment, as_json, broker, listed
+from harness.report.moments import SHOWN_CHARACTERS, Moment, as_json, broker, listed
 from harness.values import ACKS_ALL
 
+LONG = re.compile(rf"(\S{{{SHOWN_CHARACTERS}}})\S{{20,}}")
+"""A value that is too long for a sentence, and what is shown of it."""
 OFFSETS = ("last_offset", "offset", "new", "to_offset", "log_end_offset")
 """Fields of a broker's log that name an offset, the most precise one first."""
 
@@ -49,10 +52,10 @@ def illegal_step(finding: Row) -> Step | None:
 
 
 def message_of(finding: Row) -> str:
-    """Return what a finding says; of an illegal step the rule, and the step in words."""
+    """Return what a finding says, with long values cut; of an illegal step the rule, and the step in words."""
     step = illegal_step(finding)
     if step is None or "sentence" not in step.fact:
-        return str(finding["message"])
+        return LONG.sub(lambda found: f"{found[1]}…", str(finding["message"]))
     return f"{step.fact['sentence']} {broker(step.fact.get('broker')).capitalize()} broke it: {step.text}."
 
 
@@ -86,4 +89,8 @@ def _in_words(text: str, event: dict[str, Any]) -> str:
     if event["ev"] == "hw" and {"old", "new", "isr", "zk_version"} <= event.keys():
         isr = f"ISR {listed(known['isr'])} of version {known['zk_version']}"
         return f"the high watermark goes from {known['old']} to {known['new']} with {isr}"
+    if event["ev"] == "isr_propose" and {"old", "new"} <= event.keys():
+        ends, start = known.get("ends"), known.get("epoch_start_offset")
+        logs = f" while their logs are known to end at {listed(ends)} and its epoch starts at {start}" if ends else ""
+        return f"it proposes ISR {listed(known['new'])} instead of {listed(known['old'])}{logs}"
     return f"{event['ev']} ({', '.join(f'{name}={value}' for name, value in known.items())})"

@@ -22,6 +22,7 @@ from harness.report.moments import (
     broker,
     listed,
 )
+from harness.report.removal_story import in_transaction, of_removals
 from harness.report.step_story import of_steps
 from harness.report.transaction_story import of_transaction
 from harness.values import ACKS_ALL
@@ -209,6 +210,7 @@ class _Partition:
             yield from self._sends(self._offset)
             yield from self._polls(self._offset)
             yield from self._high_watermarks(self._offset)
+            yield from of_removals(self._evidence, self._place, self._offset)
             yield from self._at_the_end(self._offset)
 
     def _rows(self, name: str, **more: Any) -> list[Row]:
@@ -265,6 +267,7 @@ class _Partition:
             if row["complete_ns"] is not None:
                 acks = "all" if row["acks"] == -1 else row["acks"]
                 text = f"{record} is acknowledged{self._by(row)} at offset {offset} (acks={acks})"
+                text += in_transaction(row)
                 yield Moment(at_ns=row["complete_ns"], lane=CLIENTS, text=text, matters=True)
                 if row["acks"] == ACKS_ALL and (only := self._only_with(offset, row["complete_ns"])):
                     yield Moment(at_ns=row["complete_ns"], lane=CLIENTS, text=only, matters=True)

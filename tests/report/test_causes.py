@@ -165,9 +165,21 @@ def test_without_a_fault_in_force_the_last_one_before_is_named(
             "the high watermark goes from 4 to 6 with ISR 2 of version 0",
             id="a high watermark",
         ),
+        pytest.param(
+            {"ev": "isr_propose", "old": [1], "new": [1, 3], "ends": [9, -1], "epoch_start_offset": 9},
+            "it proposes ISR 1, 3 instead of 1 while their logs are known to end at 9, -1 and its epoch starts at 9",
+            id="an ISR that is proposed",
+        ),
         pytest.param({"ev": "append", "line": 3, "isr_size": 1}, "append (isr_size=1)", id="anything else as logged"),
     ],
 )
 def test_an_illegal_step_is_said_in_words(logged: Row, said: str) -> None:
     shown = {"fact": "steps", "broker": 2, "step": json.dumps(logged), "sentence": "It waits."}
     assert message_of({"message": "…", "evidence": [json.dumps(shown)]}) == f"It waits. Broker 2 broke it: {said}."
+
+
+def test_a_long_value_is_cut() -> None:
+    value = "v" * 900
+    assert (
+        message_of({"message": f"{value} is lost at orders-0.", "evidence": []}) == f"{'v' * 60}… is lost at orders-0."
+    )

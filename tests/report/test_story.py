@@ -232,3 +232,37 @@ def test_the_leader_that_acknowledged_a_lost_record_is_named(
     write_fact(lost, "acknowledgements", {**answered, "isr_size": 1})
     (text,) = [moment.text for moment in story(lost).moments if "is acknowledged" in moment.text]
     assert text == f"producer-1's record v is acknowledged {acknowledged} offset 7 (acks=all)"
+
+
+def test_a_record_that_a_cleaner_or_retention_removed_has_that_and_the_record_that_replaced_it(
+    folder: RunFolder,
+) -> None:
+    path = folder.facts / "sends.parquet"
+    (path / "part-0.parquet").unlink()
+    path.rmdir()
+    sent = {**PLACE, "process": "p", "acks": 1, "outcome": "ok", "key": "k", "leader_epoch": 0}
+    later = sent | {"transactional_id": "t", "transaction": 4, "transaction_outcome": "aborted"}
+    write_fact(
+        folder,
+        "sends",
+        sent | {"value": "old", "offset": 7, "invoke_ns": at(1), "complete_ns": at(2)},
+        later | {"value": "new", "offset": 9, "invoke_ns": at(3), "complete_ns": at(4)},
+        sent | {"value": "newest", "offset": 11, "invoke_ns": at(3), "complete_ns": at(5)},
+    )
+    write_fact(folder, "replica_records", {**PLACE, "offset": 7, "broker": 1, "value": "old", "leader_epoch": 0})
+    cleaned = {**PLACE, "from_offset": 0, "until_offset": 10}
+    write_fact(
+        folder,
+        "compactions",
+        *(cleaned | {"broker": broker, "time_ns": at(second)} for broker, second in ((2, 8), (2, 6), (1, 5))),
+        cleaned | {"broker": 3, "time_ns": at(5), "until_offset": 7},
+    )
+    deleted = {"broker": 3, "time_ns": at(7), "base_offset": 4, "end_offset": 8, "reason": "retention.ms"}
+    write_fact(folder, "segment_deletions", PLACE | deleted)
+    assert story(folder).sentence.split("; ") == [
+        "p's record old is acknowledged by the leader of epoch 0 at offset 7 (acks=1)",
+        "the next record of its key, new, is acknowledged at offset 9, in transaction 4 of t (aborted)",
+        "the cleaner of broker 2 goes over offsets 0 to 9, and removes records that later ones of their keys replace",
+        "fault: kill broker 2",
+        "broker 3 deletes the segment of offsets 4 to 7 (reason: retention.ms)",
+    ]
