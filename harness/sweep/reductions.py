@@ -1,4 +1,4 @@
-"""What can be made less of in a scenario: parts that it may do without, and numbers that can be turned down.
+"""What can be made less of in a scenario: parts that it may do without, and numbers that can be smaller.
 
 Whatever is made smaller is checked as strictly as the file of a scenario; what is refused there does not exist.
 """
@@ -36,7 +36,7 @@ ScenarioItem = tuple[str, int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reduction:
-    """One number of a scenario of which less is simpler."""
+    """A number of a scenario that is simpler when it is smaller."""
 
     name: str
     """Keys and list indexes from the top, joined by dots."""

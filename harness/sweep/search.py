@@ -2,8 +2,7 @@
 
 First parts, by delta debugging (Zeller and Hildebrandt, "Simplifying and isolating failure-inducing input", 2002):
 all but a few of them at once, then fewer at a time. Then every number is reduced, each for itself, to its lowest
-value and by halves after that; those that can be reduced alone are reduced together, as many as can
-be.
+value and by halves after that; those that can be reduced alone are reduced together, as many as can be.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

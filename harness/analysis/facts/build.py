@@ -211,6 +211,7 @@ MADE_OF = {
 
 def facts_from_facts(facts: Facts, sources: Sources, tables: Facts, names: Collection[str] = TABLES) -> Facts:
     """Return those of the facts of these names that are made of other facts too."""
+    # What is made of many rows costs a small run 0.3 to 0.8 CPU s more for each fact, on Apache Spark.
     lines, many = StateChanges(tables), through_disk(sources)
     made: dict[str, Callable[..., DataFrame]] = {
         schemas.LEADER_EPOCHS.name: partial(leader_epochs, state_changes=lines),
