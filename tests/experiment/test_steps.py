@@ -277,6 +277,7 @@ def test_replicas_are_where_the_roles_are() -> None:
         "kip-279",
         "kip-380",
         "kip-890",
+        "markers-before-metadata",
     ],
 )
 def test_the_steps_of_a_published_bug_are_taken_to_their_end(name: str) -> None:

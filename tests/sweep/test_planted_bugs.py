@@ -121,6 +121,7 @@ SWEEPS = {
     "transitions-overlap": Sweep(scenario=TRANSACTIONS, finding="transaction-epochs"),
     "complete-after-one-marker": Sweep(scenario=TRANSACTIONS, finding="markers-complete"),
     "fence-without-epoch": Sweep(scenario=TRANSACTIONS, finding="transaction-epochs"),
+    "markers-before-metadata": Sweep(scenario="markers-before-metadata", finding="markers-complete"),
     "decision-forgotten-at-failover": Sweep(scenario=TRANSACTIONS, finding="I32", schedules=7),
     "markers-before-decision": Sweep(scenario=TRANSACTIONS, finding="markers-decided"),
     "markers-decide-at-once": Sweep(scenario=TRANSACTIONS, finding="last-stable-offset"),

@@ -131,6 +131,7 @@ class MarkerDelivery:
         what it does not have may be there.
         """
         is_filled = self.metadata.partition(TRANSACTIONS_TOPIC, completion.state_partition) is not None
+        is_filled |= not self.rules.markers_wait_for_metadata
         by_leader: dict[int | None, set[TopicPartition]] = {}
         for each in sorted(partitions):
             info = self.metadata.partition(*each)

@@ -300,24 +300,6 @@ async def test_partitions_of_a_deleted_topic_need_no_marker() -> None:
     await here.coordinator.stop()
 
 
-async def test_markers_wait_until_a_broker_that_has_just_started_knows_the_partitions() -> None:
-    here = await leading(brokers=FakeBrokers(silent={1}))
-    producer = await here.begin(0)
-    await here.coordinator.end(ID, producer, commit=False)
-    here.metadata, here.brokers.silent = MetadataCache(), set()
-    await here.fail_over()
-    await asyncio.sleep(1)
-    assert (here.state(), here.brokers.markers(), here.coordinator.markers.without_destination) == (
-        "PrepareAbort",
-        [],
-        1,
-    )
-    here.leaders({0: 1})
-    await here.settled(lambda: here.state() == "CompleteAbort")
-    assert here.brokers.markers() == [(1, "t-0", False)]
-    await here.coordinator.stop()
-
-
 async def test_what_another_coordinator_has_taken_over_is_given_up() -> None:
     here = await leading(brokers=FakeBrokers(errors={"t-0": [ErrorCode.TRANSACTION_COORDINATOR_FENCED]}))
     producer = await here.begin(0)
@@ -414,6 +396,19 @@ async def epoch_after_a_time_out(here: Coordinating) -> Any:
     return await here.coordinator.add_partitions(ID, producer, {("t", 0)}, api="AddPartitionsToTxn")
 
 
+async def what_a_coordinator_without_metadata_does(here: Coordinating) -> Any:
+    producer = await here.begin(0)
+    here.leaders({0: 2}, alive=())
+    await here.coordinator.end(ID, producer, commit=True)
+    here.metadata = MetadataCache()
+    await here.fail_over()
+    await asyncio.sleep(1)
+    before = here.state()
+    here.leaders({0: 2})
+    await here.settled(lambda: here.state() == "CompleteCommit")
+    return before, here.brokers.markers()
+
+
 @pytest.mark.parametrize(
     ("bug", "play", "right", "wrong"),
     [
@@ -433,6 +428,13 @@ async def epoch_after_a_time_out(here: Coordinating) -> Any:
             "CompleteCommit",
             "PrepareCommit",
             id="decided before a failover",
+        ),
+        pytest.param(
+            "markers-before-metadata",
+            what_a_coordinator_without_metadata_does,
+            ("PrepareCommit", [(2, "t-0", True)]),
+            ("CompleteCommit", []),
+            id="resumed without metadata",
         ),
         pytest.param(
             "transaction-load-to-high-watermark",
