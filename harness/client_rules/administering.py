@@ -36,6 +36,8 @@ class Action(StrEnum):
     DESCRIBE_BROKER = "describe-broker"
     DESCRIBE_LOG_DIRS = "describe-log-dirs"
     DESCRIBE_CLUSTER = "describe-cluster"
+    MOVE_REPLICA = "move-replica"
+    """Moves a replica into another data directory of its broker."""
     ELECT_LEADERS = "elect-leaders"
     REASSIGN = "reassign"
     CANCEL_REASSIGNMENT = "cancel-reassignment"
@@ -59,6 +61,7 @@ WEIGHTS: Mapping[Action, int] = {
     Action.DESCRIBE_BROKER: 1,
     Action.DESCRIBE_LOG_DIRS: 1,
     Action.DESCRIBE_CLUSTER: 1,
+    Action.MOVE_REPLICA: 6,
     Action.ELECT_LEADERS: 2,
     Action.REASSIGN: 3,
     Action.CANCEL_REASSIGNMENT: 1,
@@ -164,6 +167,9 @@ class Administering:
             case Action.ELECT_LEADERS:
                 topic = self._rng.choice(["", *self.own])
                 partition = self._rng.randrange(self.own[topic]) if topic else -1
+                return self._request(action, topic=topic, partition=partition)
+            case Action.MOVE_REPLICA:
+                topic, partition = self._partition()
                 return self._request(action, topic=topic, partition=partition)
             case Action.COMMIT_OFFSET | Action.DELETE_OFFSET:
                 return self._of_group(action, *self._partition())

@@ -2,7 +2,6 @@
 
 from collections.abc import Collection, Iterable
 
-from harness.cluster.broker_properties import LOG_DIRS
 from harness.cluster.disks import tracer
 from harness.cluster.driver import (
     DISK_ERRORS,
@@ -33,11 +32,6 @@ def require_capabilities(scenario: Scenario) -> None:
     if fails_disks and not system_named(scenario.system).writes_logs_apart and tracer.lacking():
         raise Refused(f"the disks of {scenario.system} cannot be made to fail here: {tracer.lacking()}")
     _require_roles(scenario)
-    if LOG_DIRS in scenario.cluster.properties and _carries_out_runs(scenario.driver):
-        raise Refused(
-            f"the driver {scenario.driver} gives every broker one data directory, and {LOG_DIRS} names several;"
-            f" drivers that can: {_able_with_real_brokers(required_capabilities(scenario))}"
-        )
 
 
 def systems_of(scenario: Scenario) -> list[str]:

@@ -125,6 +125,7 @@ SETTINGS: tuple[Setting, ...] = (
     _log("log.retention.check.interval.ms", Between(500, 3000), odds=1.0),
     _log("log.segment.delete.delay.ms", OneOf(("0", "1000", "3000")), "file.delete.delay.ms", odds=0.8),
     _log("log.message.timestamp.type", OneOf(("CreateTime", "LogAppendTime")), "message.timestamp.type", odds=0.3),
+    _log("log.dirs", OneOf(("disk1,disk2",)), odds=0.4, quorum=False),
     _log("compression.type", OneOf(("producer", "gzip", "lz4", "uncompressed")), "compression.type", odds=0.3),
     _cleaner("log.cleaner.backoff.ms", Between(100, 2000)),
     _cleaner("log.cleaner.min.cleanable.ratio", OneOf(("0", "0.1", "0.3", "0.5")), "min.cleanable.dirty.ratio"),

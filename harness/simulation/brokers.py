@@ -16,7 +16,7 @@ from harness.broker.zookeeper.client import ZooKeeperError
 from harness.broker.zookeeper.registration import BrokerIdTaken
 from harness.scenario.model import Latencies
 from harness.scenario.seeds import derived_seed
-from harness.simulation.disk import MemoryStorage
+from harness.simulation.disk import MemoryStorage, whole
 from harness.simulation.evidence import BrokerLog, IncarnationLog
 from harness.simulation.latencies import STALL_GAP_S, no_time, reads, stalls, syncs
 from harness.simulation.loop import Process, current_process, simulated_loop
@@ -63,11 +63,12 @@ class SimulatedBroker:
         self.broker_id = config.broker_id
         self.host = host
         self.config = config
-        self.disk = MemoryStorage(
-            sync_s=syncs(world.latencies, self._rng(world, config.broker_id, "syncs")),
-            read_s=reads(world.latencies, self._rng(world, config.broker_id, "reads")),
-            block=self._blocked,
-        )
+        sync_s = syncs(world.latencies, self._rng(world, config.broker_id, "syncs"))
+        read_s = reads(world.latencies, self._rng(world, config.broker_id, "reads"))
+        self.disks = {
+            name: MemoryStorage(sync_s=sync_s, read_s=read_s, block=self._blocked) for name in config.log_dirs
+        }
+        """By the name of the data directory that each holds."""
         self._stalls = stalls(world.latencies, self._rng(world, config.broker_id, "stalls"), config.broker_id)
         self._gaps = self._rng(world, config.broker_id, "gaps")
         self.log = BrokerLog(config.broker_id)
@@ -94,6 +95,11 @@ class SimulatedBroker:
     def process_name(self) -> str:
         """The process that runs or is paused; empty for none."""
         return self._life.process.name if self._life is not None else ""
+
+    @property
+    def disk(self) -> MemoryStorage:
+        """What is on all of its disks, as a run folder has it."""
+        return whole(self.disks)
 
     def fails(self, error: Exception, operation: str) -> None:
         """Have the running process report an error that it does not foresee."""
@@ -145,7 +151,8 @@ class SimulatedBroker:
         """End it with its whole host: no peer is notified, and unsynced data is gone; `rng` draws torn tails."""
         if self._life is not None:
             self._ended(self._life, silently=True)
-        self.disk.lose_power(rng)
+        for disk in self.disks.values():
+            disk.lose_power(rng)
 
     def pause(self, at_most_s: float | None = None) -> None:
         """Freeze it, until `resume` or until `at_most_s` have passed; a second pause counts from its own beginning."""
@@ -193,7 +200,7 @@ class SimulatedBroker:
             return sessions[-1]
 
         outside = Surroundings(
-            storages={config["log.dir"]: self.disk},
+            storages=self.disks,
             open_session=open_session,
             transport=MemoryTransport(world.network, self.host),
             make_server=partial(MemoryServer, world.network),
@@ -266,7 +273,8 @@ class SimulatedBroker:
         if life.process.dead:
             return
         simulated_loop().kill(life.process)
-        self.disk.abandon()
+        for disk in self.disks.values():
+            disk.abandon()
         self._world.network.process_died(life.process, silently=silently)
         self._life = None
         if not life.ended.done():

@@ -190,43 +190,48 @@ class DiskCapabilities(_Expiring):
 
     async def bytes_on_disk(self, broker_id: int) -> int:
         """Return how much is in a broker's files, whether it runs or not."""
-        return sum(file.size for file in self._cluster[broker_id].disk.files.values())
+        return sum(disk.size for disk in self._cluster[broker_id].disks.values())
 
     async def damage_disk(self, broker_id: int, damage: Damage) -> None:
         """Change what is on the disk of a broker that does not run; no later power loss undoes that."""
         broker = self._cluster[broker_id]
         if broker.state != ProcessState.STOPPED:
             raise ClusterError(f"broker {broker_id} runs")
-        do_damage(broker.disk, damage)
-        broker.disk.commit()
+        do_damage([*broker.disks.values()], damage)
+        for disk in broker.disks.values():
+            disk.commit()
 
     async def files(self, broker_id: int) -> dict[str, str]:
         """Return what each file on a broker's disk is, by its path, in words."""
         return states(self._cluster[broker_id].disk)
 
     async def fill_disk(self, broker_id: int, *, at_most_s: float) -> None:
-        """Leave no space on a broker's disk."""
-        disk = self._cluster[broker_id].disk
-        disk.space_left = 0
-        self._end_after(f"full disk of broker {broker_id}", at_most_s, lambda: setattr(disk, "space_left", None))
+        """Leave no space on a broker's disks."""
+        self._leave_space(broker_id, 0)
+        self._end_after(f"full disk of broker {broker_id}", at_most_s, lambda: self._leave_space(broker_id, None))
 
     async def free_disk(self, broker_id: int) -> None:
         """Give the space back."""
-        self._cluster[broker_id].disk.space_left = None
+        self._leave_space(broker_id, None)
+
+    def _leave_space(self, broker_id: int, size: int | None) -> None:
+        for disk in self._cluster[broker_id].disks.values():
+            disk.space_left = size
 
     async def disk_is_full(self, broker_id: int) -> bool:
-        """Return whether anything more fits on a broker's disk."""
-        return self._cluster[broker_id].disk.space_left is not None
+        """Return whether a broker's disks are full."""
+        return any(disk.space_left is not None for disk in self._cluster[broker_id].disks.values())
 
     async def fail_disk(self, broker_id: int, error: DiskError, *, at_most_s: float) -> None:
-        """Let a broker's disk fail."""
-        disk = self._cluster[broker_id].disk
+        """Let one of a broker's disks fail: the one with the most on it."""
+        disk = max(self._cluster[broker_id].disks.values(), key=lambda each: each.size)
         disk.failing = error_number(error)
         self._end_after(f"failing disk of broker {broker_id}", at_most_s, lambda: setattr(disk, "failing", None))
 
     async def mend_disk(self, broker_id: int) -> None:
         """Let it work again."""
-        self._cluster[broker_id].disk.failing = None
+        for disk in self._cluster[broker_id].disks.values():
+            disk.failing = None
 
 
 class ClockCapabilities(_Expiring):

@@ -10,7 +10,7 @@ import errno
 import os
 import posixpath
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
@@ -119,6 +119,11 @@ class MemoryStorage:
     _pending: dict[str, _Pending] = field(default_factory=dict)
     _durable_files: dict[str, MemoryFile] = field(default_factory=dict)
     _durable_folders: set[str] = field(default_factory=lambda: {""})
+
+    @property
+    def size(self) -> int:
+        """Bytes in all files, unsynced ones included."""
+        return sum(file.size for file in self.files.values())
 
     def take(self, size: int) -> None:
         """Use up space; raises OSError when there is not enough. Less than none is given back."""
@@ -295,3 +300,12 @@ def _put_back(files: dict[str, MemoryFile], path: str, pending: _Pending) -> Non
         files.pop(path, None)
     else:
         files[path] = pending.before
+
+
+def whole(disks: Mapping[str, MemoryStorage]) -> MemoryStorage:
+    """Return the files of several disks, each in a folder of its name; a single disk is returned as it is."""
+    if len(disks) == 1:
+        return next(iter(disks.values()))
+    files = {f"{name}/{path}": file for name, disk in disks.items() for path, file in disk.files.items()}
+    folders = {f"{name}/{path}".rstrip("/") for name, disk in disks.items() for path in disk.folders}
+    return MemoryStorage(files=files, folders={"", *folders})

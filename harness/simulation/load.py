@@ -1,7 +1,7 @@
 """The clients of a schedule, each a process of its own, and what they have recorded."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -99,19 +99,13 @@ class SimulatedClients:
             piping = Piping(plan, recorder, now_s, at_once=lambda: plan.process in self._hurried)
             return SimulatedPipe(plan, piping, transport, self._cluster.bootstrap)
         is_idempotent = plan.parameters.get("idempotence", False)
-        others: dict[
-            str,
-            type[
-                SimulatedLister
-                | SimulatedAdministrator
-                | SimulatedTransactor
-                | SimulatedProducer
-                | SimulatedScriptPlayer
-            ],
-        ] = {
+        others: dict[str, Callable[..., SimulatedClient]] = {
             SCRIPT_PLAYER: SimulatedScriptPlayer,
             "lister": SimulatedLister,
-            "administrator": SimulatedAdministrator,
+            "administrator": partial(
+                SimulatedAdministrator,
+                several_directories=any(len(broker.disks) > 1 for broker in self._cluster.brokers.values()),
+            ),
             "transactor": SimulatedTransactor,
             "producer": IdempotentProducer if is_idempotent else SimulatedProducer,
         }

@@ -6,7 +6,7 @@ Formats and names are Kafka's: segments of batches, checkpoints, and indexes tha
 import random
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -57,29 +57,31 @@ class Damage:
     tail_bytes: int = 1
 
 
-def do_damage(disk: Storage, done: Damage) -> None:
-    """Damage the files.
+def do_damage(disks: Sequence[Storage], done: Damage) -> None:
+    """Damage files in the data directories of a broker.
 
     Raises:
-        ClusterError: no file on the disk can be damaged so.
+        ClusterError: no file in them can be damaged so.
     """
+    if done.what is What.DISK:
+        _remove([(disk, name) for disk in disks for name in disk.list("")], "file")
+        return
+    if done.what is What.CHECKPOINT and done.checkpoint is not Checkpoint.LEADER_EPOCHS:
+        _remove([(disk, done.checkpoint) for disk in disks], done.checkpoint)
+        return
+    disk, log = _chosen(disks, done)
     match done.what:
         case What.INDEXES:
-            _remove(disk, [*_files(disk, _chosen(disk, done), _INDEX)], "index")
+            _remove([(disk, path) for path in _files(disk, log, _INDEX)], "index")
         case What.CHECKPOINT:
-            names = [done.checkpoint.value]
-            if done.checkpoint is Checkpoint.LEADER_EPOCHS:
-                names = [f"{_chosen(disk, done)}/{done.checkpoint}"]
-            _remove(disk, names, done.checkpoint)
+            _remove([(disk, f"{log}/{done.checkpoint}")], done.checkpoint)
         case What.LOG:
-            disk.remove(_chosen(disk, done))
-        case What.DISK:
-            _remove(disk, disk.list(""), "file")
+            disk.remove(log)
         case What.BIT_FLIP:
-            _flip(disk, _chosen(disk, done))
+            _flip(disk, log)
             disk.remove(RECOVERY_POINTS)
         case What.TAIL:
-            _cut(disk, _chosen(disk, done), done.tail_bytes)
+            _cut(disk, log, done.tail_bytes)
 
 
 def torn(tail: bytes, rng: random.Random) -> bytes:
@@ -99,7 +101,8 @@ def states(disk: Storage) -> dict[str, str]:
 def logs_in(files: dict[str, str]) -> set[str]:
     """Return the names of the logs that these files belong to; deleted logs are left out."""
     parts = (path.rpartition("/") for path in files)
-    return {folder for folder, _, name in parts if _LOG.fullmatch(folder) and _SEGMENT.fullmatch(name)}
+    logs = ((folder.rpartition("/")[2], name) for folder, _, name in parts)
+    return {log for log, name in logs if _LOG.fullmatch(log) and _SEGMENT.fullmatch(name)}
 
 
 def _contents(disk: Storage, folder: str) -> Iterator[tuple[str, bytes]]:
@@ -113,16 +116,17 @@ def _contents(disk: Storage, folder: str) -> Iterator[tuple[str, bytes]]:
             yield from _contents(disk, path)
 
 
-def _chosen(disk: Storage, done: Damage) -> str:
-    """Return the log to damage: the named one, else the largest."""
+def _chosen(disks: Sequence[Storage], done: Damage) -> tuple[Storage, str]:
+    """Return the log to damage, with its data directory: the named one, else the largest."""
     least = 2 if done.what is What.BIT_FLIP else 1
-    logs = [name for name in disk.list("") if _LOG.fullmatch(name)]
-    sizes = {log: _size(disk, log) for log in logs if len([*_files(disk, log, _SEGMENT)]) >= least}
+    logs = {name: disk for disk in disks for name in disk.list("") if _LOG.fullmatch(name)}
+    sizes = {log: _size(disk, log) for log, disk in logs.items() if len([*_files(disk, log, _SEGMENT)]) >= least}
     if done.what is What.INDEXES:
-        sizes = {log: size for log, size in sizes.items() if [*_files(disk, log, _INDEX)]}
+        sizes = {log: size for log, size in sizes.items() if [*_files(logs[log], log, _INDEX)]}
     if (done.log and done.log not in sizes) or not sizes:
         raise ClusterError(f"no {done.what} of {done.log or 'any log'} here: there is {', '.join(sizes) or 'none'}")
-    return done.log or max(sizes, key=lambda log: (sizes[log], log))
+    chosen = done.log or max(sizes, key=lambda log: (sizes[log], log))
+    return logs[chosen], chosen
 
 
 def _files(disk: Storage, log: str, name: re.Pattern[str]) -> Iterator[str]:
@@ -133,10 +137,10 @@ def _size(disk: Storage, log: str) -> int:
     return sum(len(disk.read(path)) for path in _files(disk, log, _SEGMENT))
 
 
-def _remove(disk: Storage, paths: list[str], what: str) -> None:
-    if not any(map(disk.exists, paths)):
+def _remove(files: Sequence[tuple[Storage, str]], what: str) -> None:
+    if not any(disk.exists(path) for disk, path in files):
         raise ClusterError(f"there is no {what} to lose")
-    for path in paths:
+    for disk, path in files:
         disk.remove(path)
 
 

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from harness.broker.log.file_storage import FileStorage
+from harness.broker.log.meta_properties import META_PROPERTIES
 from harness.cluster.disks import ballast, disk_errors, small_disks
 from harness.cluster.disks.damage import Damage, do_damage, states, torn
 from harness.cluster.disks.disk_errors import DiskError
@@ -30,7 +31,7 @@ class FilePowers(SupervisedDriver):
         layout = self._layout_with(broker_id)
         if (await self._servers(layout)).get(broker_process(broker_id), NEVER_STARTED).state != ProcessState.STOPPED:
             raise ClusterError(f"broker {broker_id} runs")
-        do_damage(FileStorage(self._disk(layout, broker_id)), damage)
+        do_damage([*map(FileStorage, _directories(self._disk(layout, broker_id)))], damage)
 
     async def files(self, broker_id: int) -> dict[str, str]:
         """Return what each file of a broker is, by its path, in words."""
@@ -179,6 +180,11 @@ def _move(source: Path, destination: Path) -> None:
         shutil.rmtree(old) if old.is_dir() else old.unlink()
     for path in source.iterdir():
         path.rename(destination / path.name)
+
+
+def _directories(folder: Path) -> list[Path]:
+    """Return the data directories in the folder of a broker; without `log.dirs` it is one itself."""
+    return [mark.parent for mark in sorted(folder.glob(f"*/{META_PROPERTIES}"))] or [folder]
 
 
 def _lose(system: System, folder: Path, sync_log: Path, rng: random.Random | None) -> None:

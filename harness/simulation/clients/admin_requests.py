@@ -31,6 +31,8 @@ class Asked:
     broker_id: int
     """That the request goes to; -1 for the coordinator."""
     brokers: Sequence[int]
+    directories: Sequence[str] = ()
+    """Data directories of that broker, of which one is drawn; known where a replica is to be moved."""
     timeout_ms: int
 
 
@@ -161,6 +163,13 @@ def _describe_log_dirs(request: Request, asked: Asked) -> Message:
     return m.DescribeLogDirsRequest(topics=None)
 
 
+def _move_replica(request: Request, asked: Asked) -> Message:
+    directory = m.AlterReplicaLogDirsRequest.AlterReplicaLogDir
+    path = asked.directories[int(request.lucky * 1000) % len(asked.directories)]
+    topic = directory.AlterReplicaLogDirTopic(name=request.topic, partitions=[request.partition])
+    return m.AlterReplicaLogDirsRequest(dirs=[directory(path=path, topics=[topic])])
+
+
 def _describe_cluster(request: Request, asked: Asked) -> Message:
     return m.DescribeClusterRequest(include_cluster_authorized_operations=False)
 
@@ -215,6 +224,10 @@ def _of_results(answer: Message) -> Iterable[int]:
     return [result.error_code for result in answer.results]
 
 
+def _of_moves(answer: Message) -> Iterable[int]:
+    return [each.error_code for topic in answer.results for each in topic.partitions]
+
+
 def _of_responses(answer: Message) -> Iterable[int]:
     return [response.error_code for response in answer.responses]
 
@@ -253,6 +266,7 @@ EXCHANGES: Mapping[Action, Exchange] = {
     Action.DESCRIBE_BROKER: Exchange(_ANY, 1, _describe_broker, _of_results),
     Action.DESCRIBE_LOG_DIRS: Exchange(_ANY, 1, _describe_log_dirs, _of_results),
     Action.DESCRIBE_CLUSTER: Exchange(_ANY, 0, _describe_cluster, _one_error),
+    Action.MOVE_REPLICA: Exchange(_ANY, 1, _move_replica, _of_moves),
     Action.ELECT_LEADERS: Exchange(_CONTROLLER, 1, _elect_leaders, _of_elections),
     Action.REASSIGN: Exchange(_CONTROLLER, 0, _reassign, _of_reassignments),
     Action.CANCEL_REASSIGNMENT: Exchange(_CONTROLLER, 0, _cancel_reassignment, _of_reassignments),

@@ -2,10 +2,11 @@
 
 import asyncio
 from collections.abc import Iterable
+from dataclasses import replace
 
 from harness.broker.wire.error_codes import ErrorCode, described
 from harness.broker.wire.transport import Message, PeerError
-from harness.client_rules.administering import Administering, Request
+from harness.client_rules.administering import Action, Administering, Request
 from harness.contracts.workloads import ClientPlan
 from harness.simulation.clients.admin_requests import EXCHANGES, FINE, Addressee, Asked
 from harness.simulation.clients.coordinator import Coordinator
@@ -23,9 +24,17 @@ class SimulatedAdministrator:
     """One process."""
 
     def __init__(
-        self, plan: ClientPlan, recorder: Recorder, transport: MemoryTransport, bootstrap: Iterable[tuple[str, int]]
+        self,
+        plan: ClientPlan,
+        recorder: Recorder,
+        transport: MemoryTransport,
+        bootstrap: Iterable[tuple[str, int]],
+        *,
+        several_directories: bool,
     ) -> None:
-        self._rules = Administering(plan, recorder)
+        """`several_directories`: whether a broker has more than one, so that replicas can move between them."""
+        actions = frozenset(Action) if several_directories else frozenset(Action) - {Action.MOVE_REPLICA}
+        self._rules = Administering(plan, recorder, actions)
         self._client = ClusterClient(
             transport,
             bootstrap,
@@ -73,6 +82,10 @@ class SimulatedAdministrator:
         to_controller = exchange.addressee is Addressee.CONTROLLER and request.lucky >= ASTRAY_SHARE
         broker_id = controller if to_controller and controller != NO_BROKER else some
         asked = Asked(broker_id=broker_id, brokers=brokers, timeout_ms=int(self._client.timeout_s * 1000))
+        if request.action is Action.MOVE_REPLICA:
+            described = EXCHANGES[Action.DESCRIBE_LOG_DIRS]
+            answer = await self._client.ask(broker_id, described.message(request, asked), described.version)
+            asked = replace(asked, directories=[result.log_dir for result in answer.results])
         message = exchange.message(request, asked)
         if exchange.addressee is Addressee.COORDINATOR:
             return await self._coordinator.ask(message, exchange.version)
