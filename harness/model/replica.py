@@ -43,6 +43,8 @@ class Replica(Struct, frozen=True, kw_only=True):
     """Rises of the high watermark, from and to, that a thread has yet to log (decision 0084)."""
     newest_epoch: int | None = None
     """The last entry of the leader-epoch cache."""
+    newest_start: int | None = None
+    """Where that entry starts, if this life of the broker has assigned it."""
     batch_epoch: int | None = None
     """Of the last batch that was appended since the log was loaded or cut."""
     bases: tuple[int, ...] = ()
@@ -268,6 +270,7 @@ def _in_role(state: Replica, event: Event, *, leads: bool) -> Replica:
         log_end=event["log_end_offset"],
         high_watermark=event["high_watermark"],
         newest_epoch=state.newest_epoch if kept else UNTOLD,
+        newest_start=state.newest_start if kept else None,
         batch_epoch=state.batch_epoch,
         bases=state.bases,
         epoch_start=event["log_end_offset"] if leads else None,
@@ -310,7 +313,9 @@ def assigns_epoch(state: Replica | None, event: Event) -> Replica | Illegal:
     if state is None:
         state = UNKNOWN
     newest, start = state.newest_epoch, event["start_offset"]
-    after = replace(state, newest_epoch=event["leader_epoch"])
+    after = replace(state, newest_epoch=event["leader_epoch"], newest_start=start)
+    if (event["leader_epoch"], start) == (newest, state.newest_start) and start == state.log_end:
+        return after  # an epoch without records is not in the copy of a log that has moved to another data directory
     back = newest is not None and event["leader_epoch"] <= newest
     if back or (state.log_end is not None and start < state.log_end):
         return Illegal(EPOCH_FORWARD, after)

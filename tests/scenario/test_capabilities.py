@@ -150,14 +150,6 @@ def test_a_driver_whose_clusters_live_only_within_runs_keeps_none_up() -> None:
         capabilities.require_lasting_cluster("simulated")
 
 
-def test_several_data_directories_are_refused_where_brokers_have_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    requested = scenario("kill")
-    several = requested.cluster.model_copy(update={"properties": {"log.dirs": "disk1,disk2"}})
-    monkeypatch.setattr(registry, "drivers", lambda: ["simulated"])
-    with pytest.raises(Refused, match=r"one data directory, and log.dirs names several; drivers that can: none"):
-        capabilities.require_capabilities(requested.model_copy(update={"driver": "simulated", "cluster": several}))
-
-
 def test_a_role_that_a_driver_with_clients_of_its_own_does_not_know_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     simulated = scenario("kill").model_copy(update={"driver": "simulated"})
     capabilities.require_capabilities(simulated)

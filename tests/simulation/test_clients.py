@@ -229,7 +229,9 @@ def test_administrators_have_every_kind_of_request_answered_and_offsets_of_their
     administrators = {"kind": "administer", "parameters": {"interval_s": 0.02, "configures": ["orders"]}}
     producing = {"kind": "produce-consume", "parameters": {"producers": 1, "consumers": 0, "rate_per_s": 5}}
     made = scenario(workloads=[producing, administrators]).workloads
-    operations = operations_of(_nothing, load_s=12.0, workloads=[each.model_dump() for each in made])
+    directories = {"properties": {"log.dirs": "one,two", "offsets.topic.num.partitions": 1}}
+    load = [each.model_dump() for each in made]
+    operations = operations_of(_nothing, load_s=12.0, workloads=load, cluster=directories)
     answered = {each.mode for each in ends(operations, OpKind.ADMINISTER) if each.type is OpType.OK}
     assert answered >= set(Action) - {Action.CANCEL_REASSIGNMENT}
     assert every_operation_ended(operations)

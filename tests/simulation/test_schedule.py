@@ -27,6 +27,7 @@ ALLOW_UNCLEAN = {
 }
 
 
+SEVERAL_DISKS = {"cluster": {"properties": {"log.dirs": "one,two", "offsets.topic.num.partitions": 1}}}
 ENSEMBLE = {"cluster": {"zookeeper_servers": 3, "properties": {"offsets.topic.num.partitions": "1"}}}
 
 
@@ -102,6 +103,8 @@ def values(history: SimulatedHistory, kind: OpKind) -> set[str]:
         pytest.param(fault("disk-damage", what="disk"), {}, id="it loses its disk"),
         pytest.param(fault("disk-error", 3), {}, id="the leader's disk fails"),
         pytest.param(fault("disk-error", 3, error="read-only"), {}, id="it takes nothing any more"),
+        pytest.param(fault("disk-error", 3), SEVERAL_DISKS, id="one of the leader's disks fails"),
+        pytest.param(fault("disk-damage", what="disk"), SEVERAL_DISKS, id="it loses both of its disks"),
         pytest.param(fault("disk-full", 3), {}, id="the leader's disk is full"),
         pytest.param(fault("leave", 2, target="member(group-1,2)"), GROUPS, id="a member leaves its group"),
         pytest.param(fault("leave", target="member(group-1,1)", times=3), GROUPS, id="one leaves again and again"),

@@ -65,7 +65,7 @@ def ends(disk: Storage) -> dict[str, int]:
 )
 def test_what_a_start_finds_on_a_damaged_disk(disk: Storage, done: Damage, log_ends: dict[str, int]) -> None:
     before = states(disk)
-    do_damage(disk, done)
+    do_damage([disk], done)
     assert states(disk) != before
     assert logs_in(states(disk)) == log_ends.keys()
     assert ends(disk) == log_ends
@@ -74,7 +74,7 @@ def test_what_a_start_finds_on_a_damaged_disk(disk: Storage, done: Damage, log_e
 def test_a_flipped_bit_in_a_closed_segment_is_found_and_costs_its_batch_and_all_that_follows(disk: Storage) -> None:
     before = states(disk)
     closed = segments(disk)[:-1]
-    do_damage(disk, Damage(what=What.BIT_FLIP))
+    do_damage([disk], Damage(what=What.BIT_FLIP))
     after = states(disk)
     (flipped,) = {path for path in before if after.get(path) != before[path]} - {RECOVERY_POINTS}
     assert flipped in closed
@@ -100,7 +100,7 @@ def test_a_flipped_bit_in_a_closed_segment_is_found_and_costs_its_batch_and_all_
 )
 def test_a_lost_checkpoint_is_all_that_is_lost(disk: Storage, done: Damage, lost: set[str]) -> None:
     before = states(disk)
-    do_damage(disk, done)
+    do_damage([disk], done)
     assert before.keys() - states(disk).keys() == lost
 
 
@@ -119,11 +119,28 @@ def test_what_is_not_there_cannot_be_damaged(disk: Storage, done: Damage, messag
         disk.remove(Checkpoint.LOG_STARTS)
     before = states(disk)
     with pytest.raises(ClusterError, match=message):
-        do_damage(disk, done)
+        do_damage([disk], done)
     assert states(disk) == before
 
 
 def test_an_empty_log_has_no_tail(disk: Storage) -> None:
     LogManager(disk, SMALL).get_or_create("empty", 0)
     with pytest.raises(ClusterError, match="empty-0 is empty"):
-        do_damage(disk, Damage(what=What.TAIL, log="empty-0"))
+        do_damage([disk], Damage(what=What.TAIL, log="empty-0"))
+
+
+def test_of_several_data_directories_the_one_with_the_log_is_damaged_and_all_lose_a_checkpoint(tmp_path: Path) -> None:
+    disks = [FileStorage(tmp_path / name) for name in ("one", "two")]
+    for disk, topic, batches in zip(disks, ("orders", "small"), (2, 1), strict=True):
+        logs = LogManager(disk, SMALL)
+        for _ in range(batches):
+            logs.get_or_create(topic, 0).append_as_leader(batch(), 3)
+        logs.write_high_watermarks({(topic, 0): batches})
+        logs.close_clean()
+    do_damage(disks, Damage(what=What.LOG))
+    assert [logs_in(states(disk)) for disk in disks] == [set(), {"small-0"}]
+    do_damage(disks, Damage(what=What.TAIL, log="small-0"))
+    do_damage(disks, Damage(what=What.CHECKPOINT, checkpoint=Checkpoint.HIGH_WATERMARKS))
+    assert not any(disk.exists(HIGH_WATERMARKS) for disk in disks)
+    do_damage(disks, Damage(what=What.DISK))
+    assert [disk.list("") for disk in disks] == [[], []]
