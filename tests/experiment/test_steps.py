@@ -265,6 +265,7 @@ def test_replicas_are_where_the_roles_are() -> None:
         "kafka-13091",
         "kafka-13141",
         "kafka-13194",
+        "kafka-13727",
         "kafka-14055",
         "kafka-14190",
         "kafka-17754",
