@@ -27,6 +27,15 @@ SEEN_BY = {
     "kafka-13141": {"I10"},
     "kafka-14190": {"I20", "I31", "I32"},
     "kafka-7164": {"I9", "I20"},
+    "kafka-6119": {"promised-answers"},
+    "kafka-9600": {"promised-answers"},
+    "kafka-10284": {"promised-answers"},
+    "kafka-10706": {"I20"},
+    "kafka-12890": {"promised-answers"},
+    "kafka-13091": {"promised-answers"},
+    "kafka-13727": {"markers-kept"},
+    "kafka-14055": {"markers-kept"},
+    "kip-890": {"transactional-data"},
 }
 """Checks of which at least one must find the bug, by scenario."""
 
