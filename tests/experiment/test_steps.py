@@ -269,6 +269,7 @@ def test_replicas_are_where_the_roles_are() -> None:
         "kafka-14055",
         "kafka-14190",
         "kafka-17754",
+        "kafka-20734",
         "kafka-6082",
         "kafka-6119",
         "kafka-7128",

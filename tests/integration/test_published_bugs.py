@@ -36,6 +36,7 @@ SEEN_BY = {
     "kafka-13727": {"markers-kept"},
     "kafka-14055": {"markers-kept"},
     "kip-890": {"transactional-data"},
+    "kafka-20734": {"markers-complete"},
 }
 """Checks of which at least one must find the bug, by scenario."""
 

@@ -169,7 +169,9 @@ def _bugs() -> Iterator[str]:
     yield from _section("Planted bugs", _PLANTED)
     head = ("planted bug", "sweep of", "found by", "by clients' evidence alone", "schedules", "real", "last confirmed")
     yield from table(head, map(_planted, kinds.pop("planted")))
-    yield from _section("Other findings", "In the built-in broker, in Kafka's protocol, and in client libraries.")
+    yield from _section(
+        "Other findings", "In Apache Kafka, in the built-in broker, in Kafka's protocol, and in client libraries."
+    )
     others = (_other(bug) for rows in kinds.values() for bug in rows)
     yield from table(("finding", "where", "found by", "scenario", "how often", "note"), others)
 
@@ -204,7 +206,12 @@ def _of_clients(check: str) -> bool:
 
 
 def _other(bug: Row) -> tuple[str, ...]:
-    where = {"own": "built-in broker", "protocol": "Kafka's protocol", "client": "client library"}[bug["kind"]]
+    where = {
+        "kafka": "Apache Kafka",
+        "own": "built-in broker",
+        "protocol": "Kafka's protocol",
+        "client": "client library",
+    }[bug["kind"]]
     title = f"[{bug['title']}]({bug['url']})" if "url" in bug else bug["title"]
     often = f"{bug['found']:,} of {bug['of']:,}" if "of" in bug else ""
     mended = f"fixed in {bug['mended_in']}" if "mended_in" in bug else ""
