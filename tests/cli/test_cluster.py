@@ -174,7 +174,7 @@ def test_residue_after_down_is_an_error_of_the_environment(
 ) -> None:
     (folder / "cluster").mkdir(parents=True)
     (folder / "cluster" / "cluster.json").write_text(
-        '{"run_id": "r", "driver": "process", "zookeeper": {}, "brokers": {}, "planted_bugs": []}'
+        '{"run_id": "r", "driver": "process", "system": "python", "zookeeper": {}, "brokers": {}, "planted_bugs": []}'
     )
 
     async def residue(self: ProcessDriver) -> list[str]:

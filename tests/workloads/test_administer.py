@@ -93,6 +93,7 @@ def test_what_librdkafka_cannot_ask_for_is_left_out() -> None:
         Action.CONFIGURE_BROKERS,
         Action.REPLACE_CONFIG,
         Action.DESCRIBE_LOG_DIRS,
+        Action.MOVE_REPLICA,
         Action.REASSIGN,
         Action.CANCEL_REASSIGNMENT,
         Action.LIST_REASSIGNMENTS,
