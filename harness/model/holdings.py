@@ -12,6 +12,13 @@ from msgspec.structs import replace
 
 from harness.model.step import Event, Illegal, Rule, Subject, of_broker
 
+NO_CONTROLLER = -1
+MAX_ALONE = 15
+"""Such lines come every two seconds of a running broker."""
+_CONNECTED = ("connected", "reinit")
+_FEW_SESSIONS = 100
+"""With so few slots, the sessions of consumers and other brokers may take all of them."""
+
 IDLE_FETCHER = Rule(
     id="holdings.idle-fetcher",
     sentence="A fetcher ends when no replica follows its leader any more.",
@@ -132,13 +139,6 @@ def _is_settled(event: Event) -> bool:
     """Whether no event of the controller is open: a failover on a slow ZooKeeper may take seconds."""
     return bool(event.get("controller_idle", True))
 
-
-NO_CONTROLLER = -1
-MAX_ALONE = 15
-"""Such lines come every two seconds of a running broker."""
-_CONNECTED = ("connected", "reinit")
-_FEW_SESSIONS = 100
-"""With so few slots, the sessions of consumers and other brokers may take all of them."""
 
 SUBJECT = Subject(
     name="holdings",

@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from harness.model.step import Event, Illegal, Rule, Subject, of_broker
 
 Brokers = frozenset[int]
+_ROUNDING_NS = 1_000
 
 
 class Read(Struct, frozen=True):
@@ -85,8 +86,6 @@ def handles(state: Controller | None, event: Event) -> Controller | None:
     """The controller has handled an event."""
     return state if event["outcome"] == "ok" else None
 
-
-_ROUNDING_NS = 1_000
 
 SUBJECT = Subject(
     name="live brokers",

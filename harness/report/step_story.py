@@ -39,7 +39,7 @@ class Step:
     @property
     def text(self) -> str:
         """What happened, in words."""
-        return _in_words(str(self.fact.get("step") or ""), self.event)
+        return _describe(str(self.fact.get("step") or ""), self.event)
 
 
 def illegal_step(finding: Row) -> Step | None:
@@ -78,7 +78,7 @@ def _step_of(row: Row) -> Step:
     return Step(fact=row, event=event if isinstance(event, dict) and "ev" in event else {})
 
 
-def _in_words(text: str, event: dict[str, Any]) -> str:
+def _describe(text: str, event: dict[str, Any]) -> str:
     """Return what a broker logged, as words; its names and numbers are those of the log."""
     if not event:
         return text
