@@ -3,9 +3,10 @@
     python -m benchmarks.transactions [--seconds 5] [--rounds 3] [--record]
 
 Three brokers, replication factor 3, three partitions. Measured are committed transactions a second of one and of ten
-producers, records a second inside of transactions of 1,000 records and without transactions, what a reader of committed
-records gets beside one of all records, and the time from the kill of a coordinator to the next commit. Both clusters
-stand at the same time and are measured in turns, so that a busy machine troubles both.
+producers, records a second inside of transactions of 1,000 records and without transactions (by one producer, which
+waits for each commit, and by ten), what a reader of committed records gets beside one of all records, and the time from
+the kill of a coordinator to the next commit. Both clusters stand at the same time and are measured in turns, so that a
+busy machine troubles both.
 """
 
 import argparse
@@ -71,10 +72,10 @@ def rate(work: Callable[[], object], seconds: float) -> float:
     return times / (time.monotonic() - began_s)
 
 
-def transactions_a_second(peer: Peer, producers: Sequence[Producer], seconds: float) -> float:
-    """Return the committed transactions a second of all producers, which work at the same time."""
+def total_rate(work: Callable[[Producer], object], producers: Sequence[Producer], seconds: float) -> float:
+    """Return how often a second all producers together do something, each in a thread of its own."""
     with ThreadPoolExecutor(len(producers)) as pool:
-        return sum(pool.map(lambda each: rate(lambda: transact(each, "small", SMALL), seconds), producers))
+        return sum(pool.map(lambda each: rate(lambda: work(each), seconds), producers))
 
 
 def plain_batch(producer: Producer) -> None:
@@ -142,14 +143,25 @@ def figures_of(peer: Peer, seconds: float, round_: int) -> dict[str, float]:
     """Return everything that is measured, once."""
     one = producer_of(peer, f"one-{round_}")
     ten = [producer_of(peer, f"ten-{round_}-{number}") for number in range(TEN)]
-    large, plain = producer_of(peer, f"large-{round_}"), producer_of(peer, None)
+    plain = [producer_of(peer, None) for _ in range(TEN)]
+
+    def small(producer: Producer) -> None:
+        transact(producer, "small", SMALL)
+
+    def large(producer: Producer) -> None:
+        transact(producer, "large", LARGE)
+
     figures = {
-        "transactions/s, one producer": transactions_a_second(peer, [one], seconds),
-        "transactions/s, ten producers": transactions_a_second(peer, ten, seconds),
+        "transactions/s, one producer": total_rate(small, [one], seconds),
+        "transactions/s, ten producers": total_rate(small, ten, seconds),
     }
-    inside = rate(lambda: transact(large, "large", LARGE), seconds) * LARGE
-    outside = rate(lambda: plain_batch(plain), seconds) * LARGE
-    figures |= {"records/s in transactions": inside, "in transactions / without": inside / outside}
+    for count, of in ((1, "one"), (TEN, "ten")):
+        inside = total_rate(large, ten[:count], seconds) * LARGE
+        outside = total_rate(plain_batch, plain[:count], seconds) * LARGE
+        figures |= {
+            f"records/s in transactions, {of}": inside,
+            f"in transactions / without, {of}": inside / outside,
+        }
     with_offsets = Consumer({"bootstrap.servers": peer.bootstrap_servers, "group.id": "ends"})
     ends = [with_offsets.get_watermark_offsets(TopicPartition("large", each), PATIENCE_S) for each in range(PARTITIONS)]
     with_offsets.close()
@@ -164,7 +176,8 @@ def figures_of(peer: Peer, seconds: float, round_: int) -> dict[str, float]:
 RECORDED = {
     "transactions/s, one producer": "broker.transactions_s",
     "transactions/s, ten producers": "broker.transactions_10_s",
-    "in transactions / without": "broker.transactions_ratio",
+    "in transactions / without, one": "broker.transactions_ratio",
+    "in transactions / without, ten": "broker.transactions_ratio_10",
     "read_committed / read_uncommitted": "broker.read_committed_ratio",
     "coordinator killed, s": "broker.transaction_coordinator_killed_s",
 }
