@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 __all__ = [
     "ACKS_ALL",
     "MAX_SEED",
+    "METADATA_TOPIC",
     "OFFSETS_TOPIC",
     "PROBE_PROCESS",
     "PYTHON",
@@ -31,6 +32,8 @@ OFFSETS_TOPIC = "__consumer_offsets"
 """Topic of the offsets that groups commit."""
 TRANSACTIONS_TOPIC = "__transaction_state"
 """Topic of the states of transactions."""
+METADATA_TOPIC = "__cluster_metadata"
+"""The log of Kafka's quorum of controllers. It has the format of a topic and is none."""
 PROBE_PROCESS = "liveness"
 """The harness's client that probes liveness; it commits without reading back."""
 MAX_SEED = 2**63 - 1

@@ -14,10 +14,7 @@ from harness.evidence.segments import ReplicaLog, StoredRecord, log_end
 from harness.evidence.transactions import transaction_lines
 from harness.store.folder import RunFolder
 from harness.store.history import DeletedLog, ReplicaRecord, ReplicaState, TransactionLine, line_of
-from harness.values import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, value_id
-
-METADATA_TOPIC = "__cluster_metadata"
-"""The controllers' log, which is no topic: `harness/kraft/` reads it."""
+from harness.values import METADATA_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, value_id
 
 REPLICA_FOLDER = re.compile(r"([a-zA-Z0-9._-]+)-(\d+)")
 """`topic-partition`; a replica that is moved or deleted has a suffix after it (`-delete`, `-future`, `-stray`)."""

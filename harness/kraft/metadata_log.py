@@ -13,8 +13,9 @@ from harness.kraft.image import MetadataImage
 from harness.kraft.records import LeaderChange, MetadataEntry, entries
 from harness.kraft.snapshots import Snapshot, snapshot_of, stored_snapshots
 from harness.store.history import ZnodeChange
+from harness.values import METADATA_TOPIC
 
-FOLDER = "__cluster_metadata-0"
+FOLDER = f"{METADATA_TOPIC}-0"
 SEGMENTS = "[0-9]" * 20 + ".log"
 
 RectifiedMs = Callable[[int, int], int]

@@ -24,7 +24,7 @@ from harness.kraft.image import MetadataImage
 from harness.kraft.records import SNAPSHOT_REQUEST, entries
 from harness.kraft.snapshots import snapshot_of
 from harness.store.history import ZnodeChange
-from harness.values import NO_BROKER
+from harness.values import METADATA_TOPIC, NO_BROKER
 from harness.zookeeper.view import Controller, PartitionView, Registration
 
 CLIENT_ID = "chaos-view"
@@ -35,9 +35,8 @@ ASK_TIMEOUT_S = 1.0
 WRITE_TIMEOUT_S = 10.0
 AGAIN_S = 0.1
 FETCH_BYTES = 1 << 20
-METADATA_TOPIC = "__cluster_metadata"
 TOPIC_ID = UUID(int=1)
-"""Of `__cluster_metadata` everywhere."""
+"""Of the metadata log everywhere."""
 FETCH_VERSION, CREATE_VERSION, DELETE_VERSION, REASSIGN_VERSION, LIST_VERSION = 13, 5, 5, 0, 0
 SNAPSHOT_VERSION = 0
 INCONSISTENT_CLUSTER_ID = 104

@@ -14,8 +14,10 @@ from harness.broker.log.batch import MAGIC, first_header
 from harness.broker.log.checkpoint import HIGH_WATERMARKS, LEADER_EPOCHS, LOG_START_OFFSETS, RECOVERY_POINTS
 from harness.broker.log.storage import Storage
 from harness.errors import ClusterError
+from harness.values import METADATA_TOPIC
 
-_LOG = re.compile(r"[\w.-]+-\d+")
+_LOG = re.compile(rf"(?!{METADATA_TOPIC}-)[\w.-]+-\d+")
+"""The folder of a partition. A broker of Kafka does not log that it opens the log of the quorum."""
 _SEGMENT = re.compile(r"\d{20}\.log")
 _INDEX = re.compile(r"\d{20}\.(?:index|timeindex|txnindex)")
 
@@ -99,7 +101,7 @@ def states(disk: Storage) -> dict[str, str]:
 
 
 def logs_in(files: dict[str, str]) -> set[str]:
-    """Return the names of the logs that these files belong to; deleted logs are left out."""
+    """Return the names of the partitions whose logs these files belong to; deleted logs are left out."""
     parts = (path.rpartition("/") for path in files)
     logs = ((folder.rpartition("/")[2], name) for folder, _, name in parts)
     return {log for log, name in logs if _LOG.fullmatch(log) and _SEGMENT.fullmatch(name)}

@@ -11,6 +11,7 @@ from harness.broker.log.storage import Storage
 from harness.cluster.disks.damage import Checkpoint, Damage, What, do_damage, logs_in, states
 from harness.errors import ClusterError
 from harness.simulation.disk import MemoryStorage
+from harness.values import METADATA_TOPIC
 from tests.broker.log.logs import SMALL, batch
 
 ENDS = {"orders-0": 12, "small-1": 2}
@@ -144,3 +145,14 @@ def test_of_several_data_directories_the_one_with_the_log_is_damaged_and_all_los
     assert not any(disk.exists(HIGH_WATERMARKS) for disk in disks)
     do_damage(disks, Damage(what=What.DISK))
     assert [disk.list("") for disk in disks] == [[], []]
+
+
+def test_the_log_of_the_quorum_is_no_log_of_a_partition(disk: Storage) -> None:
+    name = f"{METADATA_TOPIC}-0/{0:020}.log"
+    disk.make_folder(f"{METADATA_TOPIC}-0")
+    file = disk.open_append(name)
+    file.append(bytes(1_000_000))
+    file.close()
+    do_damage([disk], Damage(what=What.LOG))
+    assert disk.exists(name), "it is the largest, and is not chosen"
+    assert logs_in(states(disk)) == {"small-1"}, "no broker logs that it opens it"

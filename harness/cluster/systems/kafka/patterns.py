@@ -25,11 +25,12 @@ from harness.events import (
     Truncate,
     ZkSession,
 )
+from harness.values import METADATA_TOPIC
 
 _PARTITION = r"(?P<topic>[\w.-]+)-(?P<partition>\d+)"
 _SERVED = r"[^,]*(?<!-delete)(?<!-stray)(?<!-future)"
 """Folder of a log that its broker serves. Logs that wait for their deletion are loaded, too."""
-_QUORUMS_LOG = "__cluster_metadata-"
+_QUORUMS_LOG = f"{METADATA_TOPIC}-"
 """Raft's log, which its own rules truncate."""
 _TERM = r"starts at leader epoch (?P<epoch>\d+) from offset (?P<offset>\d+) with partition epoch (?P<version>\d+)"
 _FIRST, _LAST = (0,), (sys.maxsize,)

@@ -10,8 +10,8 @@ from pathlib import Path
 from harness.broker.log.checkpoint import RECOVERY_POINTS, read_offsets
 from harness.broker.log.file_storage import FileStorage
 from harness.broker.log.meta_properties import META_PROPERTIES
+from harness.values import METADATA_TOPIC
 
-CONTROLLERS_LOG = "__cluster_metadata"
 _ENTRY = struct.Struct(">qi")
 """Of every format: the offset of a batch or message, and how many bytes follow."""
 _INDEXES = (".index", ".timeindex", ".txnindex", ".snapshot")
@@ -33,7 +33,7 @@ def _in_directory(folder: Path) -> dict[Path, int | None]:
     unsynced: dict[Path, int | None] = {}
     for log in sorted(path for path in folder.iterdir() if path.is_dir()):
         topic, _, partition = log.name.rpartition("-")
-        if not partition.isdecimal() or topic == CONTROLLERS_LOG:
+        if not partition.isdecimal() or topic == METADATA_TOPIC:
             continue  # deleted; or synced before anything in it counts
         point = points.get((topic, int(partition)), 0)
         segments = sorted(log.glob("*.log"))
