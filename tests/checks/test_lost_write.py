@@ -1,8 +1,8 @@
 from dataclasses import replace
 
 from harness.analysis.tables.schemas import TORN
-from tests.analysis.fact_rows import claimed, elected_uncleanly, led, read, remark, replica, sent
-from tests.analysis.protocol_rows import configured, superseded
+from tests.analysis.fact_rows import elected_uncleanly, led, read, remark, replica, sent
+from tests.analysis.protocol_rows import configured, registered, superseded
 from tests.checks.answers import (
     COMPACTED,
     DELETING,
@@ -33,7 +33,7 @@ CASES = {
     ),
     "a cleaner may have taken it": passes(*PASSED, superseded(0)),
     "the topic is compacted, and the brokers' logs have it": fails(
-        *PASSED, configured(compacted=True), claimed(1, 0, high_watermark=0, end=0)
+        *PASSED, configured(compacted=True), registered(1, source="broker")
     ),
     "the topic is not compacted": fails(*PASSED, configured(compacted=False)),
     "an internal topic is compacted": fails(*PASSED, configured(topic="__consumer_offsets", compacted=True)),
@@ -51,7 +51,8 @@ CASES = {
     ),
     "it may have been deleted, and no replica states where the log begins": passes(*PASSED, settings=DELETING),
     "it may have been compacted, and no broker has a log": passes(*PASSED, settings=COMPACTED),
-    "brokers' logs state no cleaning of it": fails(*PASSED, claimed(1, 0, high_watermark=0, end=0), settings=COMPACTED),
+    "brokers' logs state no cleaning of it": fails(*PASSED, registered(1, source="broker"), settings=COMPACTED),
+    "only ZooKeeper has a registration": passes(*PASSED, registered(1), settings=COMPACTED),
     "records of another topic may be deleted": fails(*PASSED, settings=replace(DELETING, deleting_topics="events")),
     "the log begins after it, and nothing may be deleted": fails(*PASSED, replica(1, 2, log_start_offset=1)),
     "a cleaner may have taken another": fails(*PASSED, superseded(1)),

@@ -42,6 +42,15 @@ def test_a_check_is_not_judged_where_the_system_says_nothing_of_what_it_asks_abo
     assert answers.get(check) == reason
 
 
+@pytest.mark.parametrize(
+    "check", [pytest.param("I9", id="equal replicas"), pytest.param("I10", id="acknowledged records")]
+)
+def test_a_compacted_topic_is_judged_of_releases_that_log_no_leaderships(check: str) -> None:
+    compacted = KAFKA.topics[0].model_copy(update={"config": {"cleanup.policy": "compact"}})
+    before = KAFKA.model_copy(update={"system": "kafka:3.0.2", "topics": [compacted], "checks": [check]})
+    assert answerable(before).judged == [check]
+
+
 EVERYTHING = logged_by(system_named("python"))
 
 
