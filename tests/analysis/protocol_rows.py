@@ -169,8 +169,9 @@ def compacted(to: int, **other: Any) -> Row:
 
 
 def superseded(offset: int, **other: Any) -> Row:
-    """A record that a later one with its key replaces."""
-    return "superseded", {**_HERE, "offset": offset, "last_offset": offset + 1, "compacted_to": 100} | other
+    """A record that a later committed one with its key replaces."""
+    row = {**_HERE, "offset": offset, "last_offset": offset + 1, "compacted_to": 100, "committed": True}
+    return "superseded", row | other
 
 
 def walked(subject: str = "replica", **other: Any) -> Row:

@@ -1,9 +1,10 @@
 from harness.analysis.tables.schemas import TORN
-from tests.analysis.fact_rows import held, remark, replica, state
+from tests.analysis.fact_rows import elected_uncleanly, held, led, remark, replica, state
 from tests.analysis.protocol_rows import superseded, topic
-from tests.checks.answers import UNHEARD, fails, passes, table_of, unknown
+from tests.checks.answers import POWER_LOSS, UNHEARD, fails, passes, table_of, unknown
 
 BOTH = state(0, leader=1, epoch=1, isr=[1, 2])
+HOLE = (BOTH, replica(1, 1), replica(2, 1), held(1, "a", 0))
 ONE = state(0, leader=1, epoch=1, isr=[1])
 
 CASES = {
@@ -28,6 +29,16 @@ CASES = {
     "another record where a cleaner may have been": fails(
         BOTH, replica(1, 1), replica(2, 1), held(1, "a", 0), held(2, "b", 0), superseded(0), offsets=[0]
     ),
+    "a hole for which only a record stands that was lost with its leader": fails(
+        *HOLE, led(1, 0), superseded(0, committed=False), offsets=[0]
+    ),
+    "a hole where an unclean election may have lost the record that replaces it": passes(
+        *HOLE, led(1, 0), elected_uncleanly(2, 1), superseded(0, committed=False)
+    ),
+    "a hole where a power loss may have taken the record that replaces it": passes(
+        *HOLE, led(1, 0), superseded(0, committed=False), settings=POWER_LOSS
+    ),
+    "a hole where it is unknown how leaders were elected": passes(*HOLE, superseded(0, committed=False)),
     "a hole in an ISR member": fails(BOTH, replica(1, 1), replica(2, 1), held(1, "a", 0), offsets=[0]),
     "an ISR member ends earlier": fails(BOTH, replica(1, 1), replica(2, 0), held(1, "a", 0), offsets=[0]),
     "an ISR member ends later": fails(BOTH, replica(1, 0), replica(2, 1), held(2, "a", 0), offsets=[0]),

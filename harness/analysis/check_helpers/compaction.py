@@ -4,9 +4,27 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.frames import PARTITION_KEY
+from harness.contracts.checks import Settings
 
 SUPERSEDED = "superseded"
 """The fact with offsets that cleaners may have removed, and the column that `with_superseded` adds."""
+
+
+def by_committed(superseded: DataFrame, leader_epochs: DataFrame, settings: Settings) -> DataFrame:
+    """Leave out the offsets that only records replace which were lost with their leader: no cleaner may remove those.
+
+    They stay where committed records may be lost: after a power loss or an unclean election, and without leader epochs.
+    """
+    if settings.power_loss:
+        return superseded
+    lossless = (
+        leader_epochs.groupBy(*PARTITION_KEY)
+        .agg(F.max(F.coalesce("unclean", F.lit(True))).alias("unclean"))
+        .where(~F.col("unclean"))
+        .select(*PARTITION_KEY, F.lit(True).alias("lossless"))
+    )
+    rows = superseded.join(lossless, on=list(PARTITION_KEY), how="left")
+    return rows.where(F.col("committed") | F.col("lossless").isNull()).drop("lossless")
 
 
 def not_superseded(rows: DataFrame, superseded: DataFrame) -> DataFrame:

@@ -25,6 +25,11 @@ def superseded(compactions: DataFrame, sends: DataFrame, polls: DataFrame, repli
     Of a record that was written twice, the second offset is known from those that read it. A record of a transaction
     that may have been aborted may be gone too, and replaces none if it was certainly aborted.
     Any replica counts: a follower of a leader that has cleaned its log lacks the same records.
+
+    A record with acks=1 that is in no log and was not read was lost with its leader, unless a later one replaced it.
+    `committed` is false where only such records replace one: a cleaner stays below the high watermark, and what is
+    committed stays in some log, or a later record with its key does. Tombstones count as committed, as cleaners remove
+    them.
     """
     cleaned = compactions.groupBy(*PARTITION_KEY).agg(F.max("until_offset").alias("compacted_to"))
     tombstone = _is_null(F.col("value")).alias("tombstone")
@@ -32,10 +37,12 @@ def superseded(compactions: DataFrame, sends: DataFrame, polls: DataFrame, repli
     read = polls.join(F.broadcast(cleaned), on=list(PARTITION_KEY), how="left_semi").join(
         sent, on=["run_id", "topic", "value"], how="inner"
     )
+    by_leader_alone = F.coalesce(F.col("acks") == 1, F.lit(False)) & ~_is_null(F.col("value"))
     known = (
         acknowledged(sends)
+        .withColumn("committed", ~by_leader_alone)
         .unionByName(read, allowMissingColumns=True)
-        .select(*_RECORD, tombstone, "transaction_outcome")
+        .select(*_RECORD, tombstone, "transaction_outcome", "committed")
         .unionByName(replica_records.select(*_RECORD, tombstone), allowMissingColumns=True)
         .join(F.broadcast(cleaned), on=list(PARTITION_KEY), how="inner")
         .where((F.col("offset") < F.col("compacted_to")) & (F.col("key") != ""))
@@ -44,15 +51,25 @@ def superseded(compactions: DataFrame, sends: DataFrame, polls: DataFrame, repli
             F.max("tombstone").alias("tombstone"),
             F.max("compacted_to").alias("compacted_to"),
             F.max("transaction_outcome").alias("outcome"),
+            F.max(F.coalesce("committed", F.lit(True))).alias("kept"),
         )
     )
     of_key = in_order(*PARTITION_KEY, "key", by=("offset",)).rowsBetween(0, Window.unboundedFollowing)
     outcome = F.coalesce("outcome", F.lit(COMMITTED))
-    last = F.max(F.when(outcome != ABORTED, F.col("offset"))).over(of_key)
-    replaced = F.coalesce(F.col("offset") < F.col("last_offset"), F.lit(False))
+    replaces = outcome != ABORTED
+    last = F.max(F.when(replaces, F.col("offset"))).over(of_key)
+    last_kept = F.max(F.when(replaces & F.col("kept"), F.col("offset"))).over(of_key)
+    removable = F.col("tombstone") | (outcome != COMMITTED)
     return conform(
-        known.withColumn("last_offset", last).where(F.col("tombstone") | replaced | (outcome != COMMITTED)), SUPERSEDED
+        known.withColumns({"last_offset": last, "last_kept": last_kept})
+        .where(removable | _is_before("last_offset"))
+        .withColumn("committed", removable | _is_before("last_kept")),
+        SUPERSEDED,
     )
+
+
+def _is_before(last: str) -> Column:
+    return F.coalesce(F.col("offset") < F.col(last), F.lit(False))
 
 
 def _is_null(value: Column) -> Column:

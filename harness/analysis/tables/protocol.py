@@ -370,5 +370,6 @@ SUPERSEDED = PROTOCOL_TABLES.declare(
     *NAMED,
     Column("offset", "bigint", "offset of a record that was acknowledged or is in some replica's log"),
     Column("last_offset", "bigint", "last record with its key that cleaners had seen: a later one, or this tombstone"),
+    Column("committed", "boolean", "whether nothing shows that all records that replace it were lost with a leader"),
     Column("compacted_to", "bigint", "up to where cleaners came"),
 )

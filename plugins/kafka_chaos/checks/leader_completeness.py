@@ -2,8 +2,8 @@
 
 An acknowledged record is in every member of the ISR, and only members are elected, so every later leader has it at its
 offset, and so has every member of the last ISR. A broker's log after the run stands for its log as a leader: later
-truncation drops only what the next leader does not have. Of a compacted topic, the last record of each key must be
-there.
+truncation drops only what the next leader does not have. Of a compacted topic, the last committed record of each key
+must be there.
 """
 
 from typing import ClassVar
@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from harness.analysis.check_helpers.allowances import LOSSES
 from harness.analysis.check_helpers.assumptions import COMPACTIONS_TOLD, DUMPS_COMPLETE, UNIQUE_VALUES
-from harness.analysis.check_helpers.compaction import SUPERSEDED, not_superseded
+from harness.analysis.check_helpers.compaction import SUPERSEDED, by_committed, not_superseded
 from harness.analysis.check_helpers.findings import event, finding, last_isr, phrase, severity, with_unclean_election
 from harness.analysis.check_helpers.records import acknowledged
 from harness.analysis.frames import PARTITION_KEY, contains
@@ -50,7 +50,7 @@ class LeaderCompleteness(Check):
         )
         missing = owed.join(facts["replica_records"], on=[*PARTITION_KEY, "broker", "offset", "value"], how="left_anti")
         rows = (
-            not_superseded(missing, facts[SUPERSEDED])
+            not_superseded(missing, by_committed(facts[SUPERSEDED], facts["leader_epochs"], settings))
             .groupBy(*PARTITION_KEY, "offset", "leader_epoch", "value", "process", "index", "invoke_ns")
             .agg(
                 F.array_sort(F.collect_set("broker")).alias("brokers"),

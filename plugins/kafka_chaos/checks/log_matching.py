@@ -5,7 +5,8 @@ cluster is quiet, the members of the ISR hold the same log altogether. A replica
 own, which it drops when it returns.
 
 Each replica is compared with one reference, the first member of the last ISR. Replicas of a compacted topic are cleaned
-each by itself: what a later record with its key replaces may be in one and not in the other, all else must be in both.
+each by itself: what a later committed record with its key replaces may be in one and not in the other, all else must be
+in both.
 """
 
 from typing import ClassVar
@@ -15,7 +16,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
 from harness.analysis.check_helpers.assumptions import COMPACTIONS_TOLD, DUMPS_COMPLETE
-from harness.analysis.check_helpers.compaction import SUPERSEDED, with_superseded
+from harness.analysis.check_helpers.compaction import SUPERSEDED, by_committed, with_superseded
 from harness.analysis.check_helpers.findings import event, finding, last_isr, phrase
 from harness.analysis.frames import PARTITION_KEY, stored
 from harness.contracts.checks import Assumption, Check, Settings
@@ -32,7 +33,7 @@ class LogMatching(Check):
         "The same offset and leader epoch mean the same log up to there; ISR members end up with equal logs (KIP-101)."
     )
     needs: ClassVar[tuple[str, ...]] = ("replicas", "partition_states")
-    reads: ClassVar[tuple[str, ...]] = ("replica_records", SUPERSEDED)
+    reads: ClassVar[tuple[str, ...]] = ("replica_records", "leader_epochs", SUPERSEDED)
     assumes: ClassVar[tuple[Assumption, ...]] = (*DUMPS_COMPLETE, COMPACTIONS_TOLD)
     prefiltered: ClassVar[str] = (
         "Replicas that differ do so within a block, and the last block of equal records before it, or of all, stays."
@@ -41,9 +42,9 @@ class LogMatching(Check):
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a replica and offset that differs, and one a replica that ends elsewhere than the reference."""
         pairs = stored(_pairs(facts["replicas"], facts["partition_states"]))
-        return self._differing(pairs, facts).unionByName(self._other_ends(pairs))
+        return self._differing(pairs, facts, settings).unionByName(self._other_ends(pairs))
 
-    def _differing(self, pairs: DataFrame, facts: dict[str, DataFrame]) -> DataFrame:
+    def _differing(self, pairs: DataFrame, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         own = F.col("holder") == F.col("broker")
         offset = F.col("offset")
         compared = (
@@ -71,7 +72,8 @@ class LogMatching(Check):
         must_match = F.col("in_isr") | same_epoch | (offset < F.col("matched_offset"))
         differing = compared.withColumn("matched_offset", matched).where(~same & must_match)
         absent = F.col("held").isNull() | F.col("expected").isNull()
-        rows = with_superseded(differing, facts[SUPERSEDED]).where(~(absent & F.col(SUPERSEDED)))
+        removed = by_committed(facts[SUPERSEDED], facts["leader_epochs"], settings)
+        rows = with_superseded(differing, removed).where(~(absent & F.col(SUPERSEDED)))
         return finding(
             rows,
             self.name,

@@ -997,6 +997,34 @@ def test_what_later_records_replace_below_the_end_of_cleaners_may_be_gone(rows: 
 
 
 @case
+def a_compacted_topic_that_lost_records_with_a_leader(out: RunWriter) -> None:
+    out.event(1, Compaction(topic="orders", partition=0, from_offset=0, until_offset=20))
+    keys = {"a": ["v0", "v1"], "b": ["v2", "v3"], "c": ["v4", "v5"], "d": ["v6", "0-null"], "e": ["v8", "v9", "v10"]}
+    values = [(key, value) for key, written in keys.items() for value in written]
+    for index, (key, value) in enumerate(values):
+        first = value == keys[key][0]
+        send(out, index, OpType.INVOKE, value, key=key, acks=-1 if first else 1)
+        send(out, index, OpType.OK, value, offset=index, key=key, acks=-1 if first else 1)
+    hold(out, 1, "a", "v1")
+    out.operation("c0", OpKind.POLL, OpType.INVOKE, 0)
+    seen = Record(topic="orders", partition=0, offset=3, value="v3", leader_epoch=0)
+    out.operation("c0", OpKind.POLL, OpType.OK, 0, records=(seen,))
+
+
+def test_a_record_that_was_lost_with_its_leader_replaces_none_for_certain(rows: Rows) -> None:
+    gone = rows(a_compacted_topic_that_lost_records_with_a_leader, "superseded", "offset")
+    assert [(row["offset"], row["last_offset"], row["committed"]) for row in gone] == [
+        (0, 1, True),  # the record that replaces it is in a log
+        (2, 3, True),  # it was read
+        (4, 5, False),  # it is neither, and only its leader had it
+        (6, 7, True),  # it is a tombstone, which cleaners remove
+        (7, 7, True),  # a tombstone
+        (8, 10, False),
+        (9, 10, False),
+    ]
+
+
+@case
 def damaged_evidence(out: RunWriter) -> None:
     out.event(1, leads(0))
     out.event(1, leads(1))
