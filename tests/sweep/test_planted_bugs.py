@@ -100,6 +100,7 @@ SWEEPS = {
     "waits-without-lead": Sweep(scenario="storm-sweep", finding="step-by-step", schedules=3),
     "retention-by-first-record": Sweep(scenario=str(TOOLS / "mix-light.yaml"), finding="retention"),
     "retention-past-high-watermark": Sweep(scenario=str(TOOLS / "mix-light.yaml"), finding="retention", schedules=2),
+    "cleans-uncommitted": Sweep(scenario="kafka-13194", finding="I10"),
     "log-start-forgotten": Sweep(scenario=str(TOOLS / "mix-light.yaml"), finding="log-starts", schedules=5),
     "unsynced-recovery-point": Sweep(
         scenario=str(TOOLS / "administration-light.yaml"), finding="recovery-points", schedules=17
@@ -140,7 +141,6 @@ FINDERS = {sweep.finding for sweep in SWEEPS.values()}
 """Planted schedules are judged by these alone, and sound ones by all."""
 WITHOUT_SWEEP = {
     "clean-marker-kept": "takes a crash of a broker that had stopped cleanly before, which few schedules have",
-    "cleans-uncommitted": "takes a closed segment that is not committed when a cleaner looks at it",
     "latest-goes-back": "takes a request just after a failover, before the high watermark reaches the epoch's start",
     "changed-isr-unpublished": "not swept to an end yet; takes 15 s without a fault after the ISR changes",
     "high-watermarks-forgotten": "takes two starts with a controller away between them, and costs availability only",
