@@ -104,6 +104,12 @@ class ProtocolRules:
         effect="its marker ends no transaction, and read_committed consumers stop",
     )
     """A producer with an open transaction does not expire (`ProducerStates.expire`)."""
+    markers_keep_producers: bool = _guard(
+        "producer-age-by-batches",
+        origin="the age of a producer is that of its last batch, whatever markers came after it (KAFKA-9144)",
+        effect="a producer is forgotten at once, and a replaced producer or coordinator writes for it again",
+    )
+    """A marker counts as a write of its producer (`ProducerStates._written_ms`, KAFKA-9144)."""
     read_committed_stops_at_open_transactions: bool = _guard(
         "reads-open-transactions",
         origin="read_committed consumers read up to the high watermark",

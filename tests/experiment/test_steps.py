@@ -274,6 +274,7 @@ def test_replicas_are_where_the_roles_are() -> None:
         "kafka-6119",
         "kafka-7128",
         "kafka-7164",
+        "kafka-9144",
         "kafka-9600",
         "kip-101",
         "kip-279",

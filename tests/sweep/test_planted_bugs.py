@@ -131,6 +131,7 @@ SWEEPS = {
     "transactional-offsets-at-once": Sweep(scenario=PIPELINES, finding="transactional-offsets"),
     "transactional-commit-unfenced": Sweep(scenario=PIPELINES, finding="exactly-once", schedules=5),
     "open-transaction-forgotten": Sweep(finding="aborted-index"),
+    "producer-age-by-batches": Sweep(scenario="kafka-9144", finding="marker-epochs"),
     "zombie-producer": Sweep(finding="fenced-producers"),
     "markers-cleaned-early": Sweep(finding="ends-own-transaction"),
     "cleans-open-transactions": Sweep(finding="lost-committed-write"),

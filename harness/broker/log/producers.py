@@ -20,6 +20,7 @@ from harness.broker.wire.error_codes import ErrorCode
 
 NO_PRODUCER_EPOCH = -1
 NO_COORDINATOR_EPOCH = -1
+NEVER_MS = -1
 REMEMBERED_BATCHES = 5
 """As many as a producer may have in flight (`ProducerStateEntry.NUM_BATCHES_TO_RETAIN`)."""
 _SEQUENCES = 2**31
@@ -61,7 +62,7 @@ class ProducerState:
     batches: deque[RememberedBatch]
     coordinator_epoch: int = NO_COORDINATOR_EPOCH
     """Of the coordinator of the last marker."""
-    timestamp_ms: int = -1
+    timestamp_ms: int = NEVER_MS
     """The largest timestamp of the last batch or marker."""
     transaction_start: int | None = None
     """The first offset of the open transaction."""
@@ -242,11 +243,17 @@ class ProducerStates:
         old = [
             producer_id
             for producer_id, state in self._by_id.items()
-            if state.timestamp_ms <= before_ms and not (spared and state.transaction_start is not None)
+            if self._written_ms(state) <= before_ms and not (spared and state.transaction_start is not None)
         ]
         for producer_id in old:
             del self._by_id[producer_id]
         return len(old)
+
+    def _written_ms(self, state: ProducerState) -> int:
+        """Return when a producer was written for last."""
+        if self._rules.markers_keep_producers:
+            return state.timestamp_ms
+        return state.batches[-1].timestamp_ms if state.batches else NEVER_MS
 
     def _ended(self, state: ProducerState, header: BatchHeader, marker: Marker) -> WrittenMarker:
         first = state.transaction_start

@@ -266,6 +266,17 @@ def test_a_producer_with_an_open_transaction_does_not_expire(bugs: list[str], le
     assert [producer_id for producer_id, _ in log.producers.items()] == left
 
 
+@pytest.mark.parametrize(
+    ("bugs", "left"), [pytest.param([], [7], id="right"), pytest.param(["producer-age-by-batches"], [], id="bug")]
+)
+def test_a_marker_counts_as_a_write_of_its_producer(bugs: list[str], left: list[int]) -> None:
+    log, _ = opened(MemoryStorage(), rules=rules_with(bugs))
+    written(log, "7 writes")
+    end_transaction(log, commits=False, producer_epoch=1, timestamp_ms=2000)
+    log.producer_history.expire(1000)
+    assert [producer_id for producer_id, _ in log.producers.items()] == left
+
+
 def test_a_marker_holds_what_was_decided() -> None:
     for marker in (Marker(True, 3), Marker(False, 9)):
         data = marker_batch(marker, producer_id=7, producer_epoch=1, timestamp_ms=50)
