@@ -11,13 +11,15 @@ from harness.broker.handlers.apis import APIS
 from harness.broker.log.batch import HEADER_BYTES, Numbering, batch_with, build_batch, parse_header, recompressed
 from harness.broker.log.compression import NO_COMPRESSION
 from harness.broker.log.records import Record
+from harness.broker.wire.later_requests import LATER_REQUESTS
 from harness.kafka.records import message_of
 
 BEGAN_MS = 1_600_000_000_000
 """Timestamps of records count from here, whatever the time is."""
 _MOST_LENGTH_BYTES = 8
 """By which the lengths of a value and of its record grow at most."""
-REQUESTS = {api.request.__name__.removesuffix("Request"): api.request for api in APIS.values()}
+_SERVED = (api.request for api in APIS.values())
+REQUESTS = {each.__name__.removesuffix("Request"): each for each in (*_SERVED, *LATER_REQUESTS)}
 """The class of each request, by Kafka's name of its API."""
 
 

@@ -9,6 +9,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+from uuid import UUID
 
 from harness.broker.wire.codec import MalformedMessage
 from harness.broker.wire.error_codes import ErrorCode, described
@@ -194,8 +195,8 @@ def _now_s() -> float:
     return asyncio.get_running_loop().time()
 
 
-def _text(data: bytes) -> str:
-    return bytes(data).decode("latin-1")
+def _text(value: bytes | UUID) -> str:
+    return str(value) if isinstance(value, UUID) else bytes(value).decode("latin-1")
 
 
 def _is_unready(answer: dict[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""Kafka's error codes by Kafka's names (`org.apache.kafka.common.protocol.Errors`), those of a 2.5 broker."""
+"""Kafka's error codes by Kafka's names (`org.apache.kafka.common.protocol.Errors`): of 2.5, and some later ones."""
 
 from enum import IntEnum, unique
 
@@ -88,6 +88,8 @@ class ErrorCode(IntEnum):
     THROTTLING_QUOTA_EXCEEDED = 89
     PRODUCER_FENCED = 90
     TRANSACTIONAL_ID_NOT_FOUND = 105
+    FENCED_MEMBER_EPOCH = 110
+    UNRELEASED_INSTANCE_ID = 111
     MISMATCHED_ENDPOINT_TYPE = 114
     UNSUPPORTED_ENDPOINT_TYPE = 115
     TRANSACTION_ABORTABLE = 120
