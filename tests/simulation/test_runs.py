@@ -66,6 +66,7 @@ def gathered(declaration: Scenario, seed: int, runs: Path, progress: Silent = SI
 
 REFUSED = {
     "hostile-clients": "hostile-client needs bytes, which the driver simulated does not have",
+    "pull-23542": "the driver simulated does not start kafka:4.4.0",
     "quorum-links": "the driver simulated does not start kafka:4.4.0",
     "slow-sync": "slow-sync needs slow-syncs, which the driver simulated does not have",
     "dropped-packets": "drop-packets needs packets, which the driver simulated does not have",
