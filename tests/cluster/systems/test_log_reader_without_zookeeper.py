@@ -91,6 +91,11 @@ def in_java(line: str) -> str:
         pytest.param(
             [in_java(APPENDED).replace("my.orders-2-1", "__cluster_metadata-0")], [], id="its own log is no partition"
         ),
+        pytest.param(
+            [in_java(TRUNCATED).replace("my.orders-2-1", "__cluster_metadata-0")],
+            [],
+            id="the quorum's log is cut",
+        ),
     ],
 )
 def test_what_lines_tell(lines: list[str], events: list[Event]) -> None:

@@ -280,7 +280,7 @@ PATTERNS = (
         line_events.truncates,
         since=(3, 9),
         before=_QUORUM,
-        watched=r".* Truncating to offset .*",
+        watched=rf"\[UnifiedLog partition=(?!{_QUORUMS_LOG}).* Truncating to offset .*",
     ),
     Pattern(
         Truncate,
@@ -288,7 +288,7 @@ PATTERNS = (
         rf"\[UnifiedLog partition=(?!{_QUORUMS_LOG}){_PARTITION}, dir=.*\] Truncating to offset (?P<to>\d+)",
         line_events.truncates,
         since=_QUORUM,
-        watched=r".* Truncating to offset .*",
+        watched=rf"\[UnifiedLog partition=(?!{_QUORUMS_LOG}).* Truncating to offset .*",
     ),
     Pattern(
         Recovery,
