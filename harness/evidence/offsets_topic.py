@@ -12,6 +12,7 @@ A tombstone's value is empty. The formats are Kafka's (`OffsetCommitKey`, `Offse
 import json
 import struct
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 OFFSET_KEY_VERSIONS = (0, 1)
@@ -19,6 +20,8 @@ GROUP_KEY_VERSION = 2
 OFFSET_VALUE_VERSIONS = (0, 1, 2, 3, 4)
 GROUP_VALUE_VERSIONS = (0, 1, 2, 3)
 FIRST_VERSION_WITH_LEADER_EPOCH = 3
+KEPT = 1 << 14
+"""So many records stay decoded: each replica of a partition has them."""
 FIRST_FLEXIBLE_VERSION = 4
 """Of offsets: texts are compact, and tagged fields follow (KIP-482)."""
 
@@ -59,6 +62,7 @@ class Reader:
         return result
 
 
+@lru_cache(maxsize=KEPT)
 def decode(key: bytes | None, value: bytes | None) -> tuple[str, str] | None:
     """Return key and value as JSON text, or None when they are not what a group coordinator writes."""
     try:

@@ -4,13 +4,12 @@ import hashlib
 import json
 import re
 import shutil
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from harness.evidence import offsets_topic, transactions_topic
-from harness.evidence.segments import ReplicaLog, StoredRecord, log_end
+from harness.evidence.segments import Batches, ReplicaLog, StoredRecord, log_end
 from harness.evidence.transactions import transaction_lines
 from harness.store.folder import RunFolder
 from harness.store.history import DeletedLog, ReplicaRecord, ReplicaState, TransactionLine, line_of
@@ -29,7 +28,6 @@ CHECKPOINT_VERSION = 0
 UNKNOWN = -1
 
 Offsets = dict[tuple[str, int], int]
-_LENGTH = struct.Struct(">i")
 _DECODERS = {OFFSETS_TOPIC: offsets_topic.decode, TRANSACTIONS_TOPIC: transactions_topic.decode}
 """Decoders of internal topics, which are dumped field by field."""
 
@@ -47,26 +45,30 @@ class _Broker:
     """Transactions and producers in its replicas."""
     prefix: str = ""
     """How the names of the run's topics and groups begin; empty where all are the run's."""
+    known: Batches | None = None
+    """Batches of other replicas, which it may share; None if they are not kept."""
 
     def shares(self, topic: str) -> bool:
         """Return whether a topic has records of other users of the cluster, which are not kept."""
         return bool(self.prefix) and topic == OFFSETS_TOPIC
 
 
-def dump_replicas(folder: RunFolder, broker_id: int, log_dir: Path, prefix: str = "") -> list[ReplicaState]:
+def dump_replicas(
+    folder: RunFolder, broker_id: int, log_dir: Path, prefix: str = "", known: Batches | None = None
+) -> list[ReplicaState]:
     """Write a file for every replica that a broker has in `log_dir`; return their first lines, by topic and partition.
 
     While the broker runs, its newest records may be missing or incomplete. Damage is noted in the state, never raised.
     Several data directories are folders in `log_dir`. Remains of deleted replicas are listed in an extra file.
     With `prefix`, only topics with this prefix are read, and of the offsets topic the commits of groups with it: its
-    dumps end where the last of them does.
+    dumps end where the last of them does. With `known`, a batch that several replicas have is read once and kept.
     """
     directories = _directories(log_dir)
     transactions: list[TransactionLine] = []
     states = [
         state
         for directory in directories
-        for state in _dump_directory(folder, broker_id, directory, prefix, transactions)
+        for state in _dump_directory(folder, broker_id, directory, prefix, transactions, known)
     ]
     if transactions:
         _write(folder.transactions_dump(broker_id), transactions)
@@ -101,7 +103,12 @@ def _write(path: Path, lines: Sequence[DeletedLog] | Sequence[TransactionLine]) 
 
 
 def _dump_directory(
-    folder: RunFolder, broker_id: int, log_dir: Path, prefix: str, transactions: list[TransactionLine]
+    folder: RunFolder,
+    broker_id: int,
+    log_dir: Path,
+    prefix: str,
+    transactions: list[TransactionLine],
+    known: Batches | None,
 ) -> list[ReplicaState]:
     problems: list[str] = []
     names = (HIGH_WATERMARKS, RECOVERY_POINTS, LOG_STARTS)
@@ -113,6 +120,7 @@ def _dump_directory(
         problems=problems,
         transactions=transactions,
         prefix=prefix,
+        known=known,
     )
     prefixes = (prefix, f"{OFFSETS_TOPIC}-") if prefix else ("",)
     found = sorted((match[1], int(match[2])) for match in _folders(log_dir, REPLICA_FOLDER, *prefixes))
@@ -132,7 +140,7 @@ def _folders(log_dir: Path, name: re.Pattern[str], *prefixes: str) -> list[re.Ma
 
 def _dump(broker: _Broker, topic: str, partition: int, path: Path) -> ReplicaState:
     path.parent.mkdir(parents=True, exist_ok=True)
-    log = ReplicaLog(broker.log_dir / f"{topic}-{partition}")
+    log = ReplicaLog(broker.log_dir / f"{topic}-{partition}", broker.known)
     partial = path.with_suffix(".part")  # an incomplete dump must not look like a complete one
     with path.with_suffix(".records").open("w+b") as records, partial.open("wb") as dump:
         lines = (_record_line(broker.broker_id, topic, partition, record) for record in log)
@@ -207,7 +215,7 @@ def _record_line(broker_id: int, topic: str, partition: int, record: StoredRecor
         timestamp_ms=record.timestamp_ms,
         key=key,
         value=value,
-        digest=_digest(record),
+        digest=record.digest,
         producer_id=record.producer_id,
         producer_epoch=record.producer_epoch,
         sequence=record.sequence,
@@ -222,15 +230,6 @@ def _text(data: bytes | None) -> str:
         return data.decode()
     except UnicodeDecodeError:
         return hashlib.sha256(data).hexdigest()
-
-
-def _digest(record: StoredRecord) -> str:
-    """Return the SHA-256 over key, value and headers, each prefixed with its length so that none is ambiguous."""
-    parts = [record.key, record.value]
-    for name, value in record.headers:
-        parts += [name.encode(), value]
-    framed = [_LENGTH.pack(-1) if part is None else _LENGTH.pack(len(part)) + part for part in parts]
-    return hashlib.sha256(b"".join(framed)).hexdigest()
 
 
 def _offsets(path: Path, problems: list[str]) -> Offsets:

@@ -4,16 +4,19 @@ The judge must not share the broker's errors in reading the format: kafka-python
 pyarrow has decompressed them.
 """
 
+import hashlib
 import mmap
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from kafka.errors import CorruptRecordError, UnsupportedCodecError
 from kafka.record.default_records import DefaultRecordBatch
 from kafka.record.legacy_records import LegacyRecordBatch
+
+from harness.values import value_class
 
 _RECORD_BATCH: Any = DefaultRecordBatch  # has no annotations
 _MESSAGE: Any = LegacyRecordBatch
@@ -37,9 +40,10 @@ MARKER_VALUE = struct.Struct(">hi")
 """A version, and the epoch of the coordinator."""
 NO_SEQUENCE = -1
 SEQUENCES = 1 << 31
+_FRAME = struct.Struct(">i")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class(frozen=True)  # without slots: what is derived is kept
 class StoredRecord:
     """One record with the fields of its batch."""
 
@@ -55,8 +59,17 @@ class StoredRecord:
     sequence: int
     """Of the record; -1 without idempotence."""
 
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 over key, value and headers, each prefixed with its length so that none is ambiguous."""
+        parts = [self.key, self.value]
+        for name, value in self.headers:
+            parts += [name.encode(), value]
+        framed = [_FRAME.pack(-1) if part is None else _FRAME.pack(len(part)) + part for part in parts]
+        return hashlib.sha256(b"".join(framed)).hexdigest()
 
-@dataclass(frozen=True, slots=True)
+
+@value_class(frozen=True, slots=True)
 class ReadMarker:
     """One transaction marker with the fields of its batch."""
 
@@ -69,7 +82,7 @@ class ReadMarker:
     coordinator_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
+@value_class(frozen=True, slots=True)
 class ReadBatch:
     """The header of a batch of a transaction."""
 
@@ -82,11 +95,19 @@ class ReadBatch:
     first_sequence: int
 
 
-class ReplicaLog:
-    """Iterates over a replica's records in the order of its log, up to the first damage, without control batches."""
+Batches = dict[bytes, "_Batch"]
+"""Batches that were read, by their bytes."""
 
-    def __init__(self, folder: Path) -> None:
+
+class ReplicaLog:
+    """Iterates over a replica's records in the order of its log, up to the first damage, without control batches.
+
+    Batches that are `known` are not read again, and others become so.
+    """
+
+    def __init__(self, folder: Path, known: Batches | None = None) -> None:
         self.folder = folder
+        self.known = known
         self.markers: list[ReadMarker] = []
         """After the iteration: the transaction markers."""
         self.transactional: list[ReadBatch] = []
@@ -114,7 +135,7 @@ class ReplicaLog:
             position = 0
             while position < size:
                 try:
-                    batch = _batch_at(data, position)
+                    batch = self._batch(_raw(data, position))
                     if batch.base_offset < self.end_offset:
                         raise CorruptRecordError(f"offset {batch.base_offset} after {self.end_offset - 1}")
                 except (CorruptRecordError, UnsupportedCodecError, ValueError, OSError) as error:
@@ -125,6 +146,14 @@ class ReplicaLog:
                 self.transactional += batch.transactional
                 self.end_offset = batch.next_offset
                 position += batch.length
+
+    def _batch(self, raw: bytes) -> "_Batch":
+        if self.known is None:
+            return _read(raw)
+        batch = self.known.get(raw)
+        if batch is None:
+            batch = self.known[raw] = _read(raw)
+        return batch
 
 
 def log_end(folder: Path) -> int:
@@ -148,7 +177,7 @@ def log_end(folder: Path) -> int:
     return end
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@value_class(frozen=True, slots=True, kw_only=True)
 class _Batch:
     """One batch."""
 
@@ -163,8 +192,8 @@ class _Batch:
     """The batch itself, if it is a transaction's."""
 
 
-def _batch_at(data: mmap.mmap, position: int) -> _Batch:
-    """Return the batch at a position, decompressed; raises for a damaged one."""
+def _raw(data: mmap.mmap, position: int) -> bytes:
+    """Return the bytes of the batch at a position; raises for a damaged one."""
     rest = len(data) - position
     if rest < HEADER_BYTES and (rest <= MAGIC_POSITION or data[position + MAGIC_POSITION] not in LEGACY_HEADER_BYTES):
         raise CorruptRecordError(f"half a batch header ({rest} bytes)")
@@ -174,7 +203,12 @@ def _batch_at(data: mmap.mmap, position: int) -> _Batch:
     length = LENGTH.unpack_from(data, position)[1] + LENGTH.size
     if not LEGACY_HEADER_BYTES.get(magic, HEADER_BYTES) <= length <= rest:
         raise CorruptRecordError(f"a batch of {length} bytes where {rest} are left")
-    raw = data[position : position + length]
+    return data[position : position + length]
+
+
+def _read(raw: bytes) -> _Batch:
+    """Return a batch, decompressed; raises for a damaged one."""
+    magic, length = raw[MAGIC_POSITION], len(raw)
     batch = _RECORD_BATCH(raw) if magic == MAGIC else _MESSAGE(raw, magic)
     if not batch.validate_crc():
         raise CorruptRecordError("a batch with a wrong CRC")

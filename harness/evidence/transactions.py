@@ -5,7 +5,6 @@ The formats are Kafka's: `.txnindex` (34 bytes an aborted transaction) and `.sna
 version, a CRC-32C and a count). Of a replica's snapshots the latest is read.
 """
 
-import json
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +12,7 @@ from pathlib import Path
 from crc32c import crc32c
 
 from harness.evidence.segments import ReplicaLog
-from harness.evidence.transactions_topic import decode
+from harness.evidence.transactions_topic import read
 from harness.store.history import (
     AbortedEntry,
     ProducerEntry,
@@ -96,11 +95,10 @@ def transaction_lines(
 
 def _transitions(broker_id: int, partition: int, log: ReplicaLog) -> Iterator[StoredTransition]:
     """Yield what the records of a partition of `__transaction_state` say; the log is read once more, being short."""
-    for record in ReplicaLog(log.folder):
-        decoded = decode(record.key, record.value)
-        if decoded is None:
+    for record in ReplicaLog(log.folder, log.known):
+        if (fields := read(record.key, record.value)) is None:
             continue
-        value = json.loads(decoded[1]) if decoded[1] else {}
+        transactional_id, value = fields
         yield StoredTransition(
             broker=broker_id,
             topic=TRANSACTIONS_TOPIC,
@@ -108,7 +106,7 @@ def _transitions(broker_id: int, partition: int, log: ReplicaLog) -> Iterator[St
             offset=record.offset,
             leader_epoch=record.leader_epoch,
             timestamp_ms=record.timestamp_ms,
-            transactional_id=json.loads(decoded[0])["transactional_id"],
+            transactional_id=transactional_id,
             state=value.get("state", "Dead"),
             producer_id=value.get("producer_id", -1),
             producer_epoch=value.get("producer_epoch", -1),

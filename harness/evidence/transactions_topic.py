@@ -9,9 +9,11 @@ version first. Version 1 of a value, which Kafka 4 writes with transactions vers
 
 import json
 import struct
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
-from harness.evidence.offsets_topic import Reader
+from harness.evidence.offsets_topic import KEPT, Reader
 
 FLEXIBLE = 1
 """Version of a value with compact types and tagged fields."""
@@ -30,16 +32,27 @@ STATES = (
 """By their numbers in the log (`TransactionState`)."""
 
 
+@lru_cache(maxsize=KEPT)
 def decode(key: bytes | None, value: bytes | None) -> tuple[str, str] | None:
     """Return key and value as JSON text, or None when they are not what a transaction coordinator writes."""
+    fields = read(key, value)
+    if fields is None:
+        return None
+    named = {"type": "transaction", "transactional_id": fields[0]}
+    return _json(named), "" if value is None else _json(fields[1])
+
+
+@lru_cache(maxsize=KEPT)
+def read(key: bytes | None, value: bytes | None) -> tuple[Any, Mapping[str, Any]] | None:
+    """Return the transactional id and the fields of the value, which a tombstone has none of; or None, as `decode`."""
     try:
         if key is None:
             return None
         reader = Reader(key)
         if reader.number(">h") != 0:
             return None
-        named = {"type": "transaction", "transactional_id": reader.text()}
-        return _json(named), "" if value is None else _json(_value(Reader(value)))
+        transactional_id = reader.text()
+        return transactional_id, {} if value is None else _value(Reader(value))
     except (struct.error, ValueError):
         return None
 
@@ -92,5 +105,5 @@ def _tagged(reader: Reader) -> dict[int, bytes]:
     return fields
 
 
-def _json(value: dict[str, Any]) -> str:
+def _json(value: Mapping[str, Any]) -> str:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from harness.evidence.replicas import dump_replicas
+from harness.evidence.segments import Batches
 from harness.progress import Silent
 from harness.simulation.disk import MemoryStorage
 from harness.simulation.schedule import SimulatedHistory
@@ -18,8 +19,9 @@ def write_evidence(history: SimulatedHistory, folder: RunFolder) -> None:
     with record_phase(folder, Phase.DRIVE, Silent()) as notes:
         leave_evidence(history, folder, notes, chain=list)
     with record_phase(folder, Phase.COLLECT, Silent()) as notes:
+        known: Batches = {}
         for broker_id in history.disks:
-            for replica in dump_replicas(folder, broker_id, disk_of(folder, broker_id)):
+            for replica in dump_replicas(folder, broker_id, disk_of(folder, broker_id), known=known):
                 if replica.damage:
                     notes.remark(replica.damage, subject=f"replica of {replica.topic}-{replica.partition}")
         notes.quiescence = Quiescence()
