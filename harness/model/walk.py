@@ -123,12 +123,12 @@ class Walker:
         """What was walked so far, without what had no step."""
         return [each for life in self._lives.values() for each in life.walked.values() if each.steps]
 
-    def walk(self, lines: Iterable[bytes]) -> Iterator[IllegalStep]:
-        """Yield the illegal steps of one file, in its order."""
+    def walk(self, lines: Iterable[bytes | Event]) -> Iterator[IllegalStep]:
+        """Yield the illegal steps of lines, or of their contents, in their order."""
         by_kind, life = self._by_kind, None
         for line in lines:
             try:
-                event: dict[str, Any] = decode(line)
+                event: Event = decode(line) if isinstance(line, bytes) else line
                 life = self._life(event)
                 life.follows(event["seq"], event["ev"])
                 subjects = by_kind.get(event["ev"], ())
@@ -151,7 +151,7 @@ class Walker:
         """Return whether the logs, once all are walked, have the lines without which a rule says nothing."""
         return not step.rule.needs or step.rule.needs in self._told
 
-    def _life(self, event: dict[str, Any]) -> Life:
+    def _life(self, event: Event) -> Life:
         place = event["broker"], event["inc"]
         life = self._lives.get(place)
         if life is None:
@@ -200,13 +200,13 @@ def _illegal_change(subject: Subject, key: Key, broken: tuple[Rule, Any], change
     )
 
 
-def _changes(lines: Iterable[bytes]) -> Iterator[dict[str, Any]]:
+def _changes(lines: Iterable[bytes | Event]) -> Iterator[Event]:
     """Yield the lines that are changes of topics and their partitions."""
     for line in lines:
-        if b'"/brokers/topics/' not in line:
+        if isinstance(line, bytes) and b'"/brokers/topics/' not in line:
             continue
         try:
-            change = decode(line)
+            change = decode(line) if isinstance(line, bytes) else line
             if isinstance(change["zxid"], int) and isinstance(change["path"], str):
                 yield change
         except UNREADABLE:
@@ -225,7 +225,7 @@ class ZnodeWalker:
         """What was walked so far."""
         return [each for each in self._life.walked.values() if each.steps]
 
-    def walk(self, lines: Iterable[bytes]) -> Iterator[IllegalStep]:
+    def walk(self, lines: Iterable[bytes | Event]) -> Iterator[IllegalStep]:
         """Yield the illegal steps of a history, in the order of transactions; a change that is there twice is one."""
         seen = set()
         for change in sorted(_changes(lines), key=lambda change: change["zxid"]):

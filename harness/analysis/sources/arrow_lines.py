@@ -8,20 +8,20 @@ from typing import Any
 
 import pyarrow as pa
 from pyarrow.json import ParseOptions, ReadOptions, read_json
-from pyspark.sql import types as T
-from pyspark.sql.pandas.types import to_arrow_schema
 
 LONGEST_LINE = 1 << 26
 """Bytes; a line that is longer is refused."""
+FEW_BYTES = 1 << 20
+"""So many are parsed sooner by one thread than several are started."""
 
 
-def arrow_rows(source: Any, size_bytes: int, struct: T.StructType, *, other_keys: bool = True) -> pa.Table:
+def arrow_rows(source: Any, size_bytes: int, schema: pa.Schema, *, other_keys: bool = True) -> pa.Table:
     """Return lines of so many bytes as rows; what has no value is null.
 
     Args:
         source: A path, or a file of Arrow.
         size_bytes: Of all lines.
-        struct: The columns.
+        schema: The columns.
         other_keys: Whether a line may have keys without a column.
 
     Raises:
@@ -29,8 +29,8 @@ def arrow_rows(source: Any, size_bytes: int, struct: T.StructType, *, other_keys
     """
     return read_json(
         source,
-        read_options=ReadOptions(block_size=min(size_bytes + 1, LONGEST_LINE)),
+        read_options=ReadOptions(block_size=min(size_bytes + 1, LONGEST_LINE), use_threads=size_bytes > FEW_BYTES),
         parse_options=ParseOptions(
-            explicit_schema=to_arrow_schema(struct), unexpected_field_behavior="ignore" if other_keys else "error"
+            explicit_schema=schema, unexpected_field_behavior="ignore" if other_keys else "error"
         ),
     )

@@ -93,7 +93,7 @@ def table_of(texts: Sequence[bytes], schema: T.StructType, *, other_keys: bool) 
         return None
     try:
         text.decode()
-        rows = arrow_rows(pa.BufferReader(text), len(text), schema, other_keys=other_keys)
+        rows = arrow_rows(pa.BufferReader(text), len(text), to_arrow_schema(schema), other_keys=other_keys)
     except (pa.ArrowException, ValueError):
         return None
     return rows if len(rows) == len(texts) else None

@@ -15,6 +15,7 @@ import pyarrow as pa
 import harness.model
 from harness.analysis.tables.arrow import columns_of
 from harness.analysis.tables.protocol import STEPS
+from harness.model.step import Event
 from harness.model.subjects import broker_walker, znode_walker
 from harness.model.walk import IllegalStep, Walked, Walker, ZnodeWalker
 from harness.store.seal import DIGEST_BYTES
@@ -38,8 +39,8 @@ class Walk:
         self._illegal: list[IllegalStep] = []
         self._kept: dict[str, int] = {}
 
-    def add(self, lines: Iterable[bytes]) -> None:
-        """Walk more lines: whole files of ZooKeeper's history, and parts of the brokers' logs in their order."""
+    def add(self, lines: Iterable[bytes | Event]) -> None:
+        """Walk more lines, or their contents: all of ZooKeeper's history, and parts of the brokers' logs in order."""
         for step in self._walker.walk(lines):
             kept = self._kept[step.rule.id] = self._kept.get(step.rule.id, 0) + 1
             if kept <= SHOWN:

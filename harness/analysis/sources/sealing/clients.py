@@ -8,6 +8,7 @@ from harness.analysis.sources.lines import SCHEMAS
 from harness.analysis.sources.sealing.rows import (
     Columns,
     Files,
+    Layout,
     file_rows,
     null_if_empty,
     null_if_unknown,
@@ -21,6 +22,8 @@ from harness.analysis.sources.typed import ARGUMENTS
 from harness.analysis.tables.schemas import POLLS
 from harness.store.history import OpKind, OpType
 
+_OPERATIONS = Layout(SCHEMAS["operations"])
+
 
 def write_operations(write: Write, files: Files) -> set[str]:
     """Write both tables; return which kinds of operations there are."""
@@ -28,7 +31,7 @@ def write_operations(write: Write, files: Files) -> set[str]:
     present: set[str] = set()
     values = []
     for path, number in files:
-        lines = file_rows(path, SCHEMAS["operations"], number)
+        lines = file_rows(path, _OPERATIONS, number)
         if not lines.num_rows:
             continue
         require_known(lines, "process", "index", "time_ns", "type", "kind")

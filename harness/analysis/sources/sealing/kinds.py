@@ -1,19 +1,18 @@
 """How are the tables of each kind of evidence made? Each returns what its lines say that they are."""
 
-import json
 from collections.abc import Callable, Mapping
 from itertools import groupby
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import types as T
+from msgspec.json import decode
 
 from harness.analysis.sources.lines import ENDS, RECORD_LINE, SCHEMAS, struct_of
 from harness.analysis.sources.sealing.brokers import write_state_changes
 from harness.analysis.sources.sealing.clients import write_operations
 from harness.analysis.sources.sealing.rows import (
     Files,
+    Layout,
     Odd,
     columns_of,
     few_rows,
@@ -32,12 +31,15 @@ from harness.store.folder import TRANSACTIONS_DUMP
 from harness.store.history import ReplicaState
 from harness.values import OFFSETS_TOPIC
 
+_RECORDS, _TRANSACTIONS = Layout(RECORD_LINE), Layout(SCHEMAS["replicas"])
+
 
 def _replicas(write: Write, files: Files) -> set[str]:
     dumps = []
     present: set[str] = set()
-    for _, parts in groupby(sorted(files, key=lambda file: file[0].name), key=lambda file: file[0].name):
-        lines = pa.concat_tables([file_rows(path, _struct_of(path), number) for path, number in parts])
+    for name, parts in groupby(sorted(files, key=lambda file: file[0].name), key=lambda file: file[0].name):
+        layout = _TRANSACTIONS if name == TRANSACTIONS_DUMP else _RECORDS
+        lines = pa.concat_tables([file_rows(path, layout, number) for path, number in parts])
         records = where(lines, "type", "record").sort_by([("offset", "ascending"), ("broker", "ascending")])
         numbered = pc.if_else(pc.greater_equal(records["producer_id"], 0), records["sequence"], NO_SEQUENCE)
         of_coordinator = pc.or_(
@@ -60,10 +62,6 @@ def _replicas(write: Write, files: Files) -> set[str]:
     return present
 
 
-def _struct_of(path: Path) -> T.StructType:
-    return SCHEMAS["replicas"] if path.name == TRANSACTIONS_DUMP else RECORD_LINE
-
-
 def _write_transactions(write: Write, lines: pa.Table) -> None:
     """Write the tables of the lines about transactions."""
     tables = {name: fact.name for name, fact in OF_TRANSACTIONS.items()} | {"transition": TRANSITIONS}
@@ -76,21 +74,22 @@ def _write_transactions(write: Write, lines: pa.Table) -> None:
 
 def _few(kind: str) -> Callable[[Write, Files], set[str]]:
     """Return what makes the table of a kind of which there are few lines."""
+    layout = Layout(SCHEMAS[kind])
 
     def make(write: Write, files: Files) -> set[str]:
         for path, _ in files:
             with path.open("rb") as file:
                 lines = file.readlines()
             require(not lines or lines[-1].endswith(b"\n"), "the last line is torn")
-            contents = [json.loads(line) for line in lines]
-            table = few_rows([content for content in contents if ENDS not in content], SCHEMAS[kind])
+            contents = [content for content in map(decode, lines) if ENDS not in content]
+            table = few_rows(contents, layout)
             if key := UNIQUE_KEYS.get(kind):
                 require_known(table, *key)
                 require_unique(table, *key)
             write(kind, columns_of(table))
             if kind in STEPS_OF:
                 walk = Walk(kind)
-                walk.add(lines)
+                walk.add(contents)
                 write(STEPS_OF[kind], columns_of(walk.table()))
         return set()
 

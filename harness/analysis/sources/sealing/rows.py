@@ -22,23 +22,31 @@ class Odd(Exception):
     """Evidence that is not in perfect order, which no error is."""
 
 
-def json_rows(source: Any, size_bytes: int, struct: T.StructType, lines: int) -> pa.Table:
+class Layout:
+    """The columns that lines have."""
+
+    def __init__(self, struct: T.StructType) -> None:
+        self.schema = to_arrow_schema(struct)
+        self.with_end = self.schema.append(pa.field(ENDS, pa.int64()))
+        """The same with what only a writer's end has."""
+
+
+def json_rows(source: Any, size_bytes: int, layout: Layout, lines: int) -> pa.Table:
     """Return lines of so many bytes as typed rows, without a writer's end."""
-    with_end = T.StructType([*struct, T.StructField(ENDS, T.LongType())])
     if not lines:
-        return to_arrow_schema(with_end).empty_table()
-    table = arrow_rows(source, size_bytes, with_end)
+        return layout.with_end.empty_table()
+    table = arrow_rows(source, size_bytes, layout.with_end)
     require(table.num_rows == lines, "lines are joined, empty or torn")
-    return table.filter(pc.is_null(table[ENDS]))
+    return table if table[ENDS].null_count == lines else table.filter(pc.is_null(table[ENDS]))
 
 
-def file_rows(path: Path, struct: T.StructType, lines: int) -> pa.Table:
+def file_rows(path: Path, layout: Layout, lines: int) -> pa.Table:
     """Return the lines of a whole file."""
     if lines:
         with path.open("rb") as file:
             file.seek(-1, 2)
             require(file.read() == b"\n", "the last line is torn")
-    return json_rows(path, path.stat().st_size, struct, lines)
+    return json_rows(path, path.stat().st_size, layout, lines)
 
 
 def require(holds: Any, what: str) -> None:
@@ -84,11 +92,24 @@ def columns_of(table: pa.Table) -> Columns:
     return {name: table[name] for name in table.column_names}
 
 
-def few_rows(rows: Sequence[dict[str, Any]], struct: T.StructType) -> pa.Table:
+def few_rows(rows: Sequence[Mapping[str, Any]], layout: Layout) -> pa.Table:
     """Return the objects of few lines as rows; what is text in the table and none in the line stays JSON."""
-    texts = [field.name for field in struct if field.dataType == T.StringType()]
-    for row in rows:
-        for name in texts:
-            if not isinstance(row.get(name), str | None):
-                row[name] = json.dumps(row[name], separators=(",", ":"), ensure_ascii=False)
-    return pa.Table.from_pylist(list(rows), schema=to_arrow_schema(struct))
+    columns: dict[str, list[Any]] = {}
+    for place, row in enumerate(rows):
+        for name, value in row.items():
+            if name not in columns:
+                columns[name] = [None] * len(rows)
+            columns[name][place] = value
+
+    def column(field: pa.Field) -> pa.Array:
+        values = columns.get(field.name)
+        if values is None:
+            return pa.nulls(len(rows), field.type)
+        if pa.types.is_string(field.type):
+            values = [each if isinstance(each, str | None) else _json(each) for each in values]
+        return pa.array(values, field.type)
+
+    return pa.table([column(field) for field in layout.schema], layout.schema)
+
+
+_json = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False).encode

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +29,7 @@ class Writer:
     def __init__(self, run_id: str, kind: str, opened: Opened) -> None:
         self._run_id = run_id
         self._stack = ExitStack()
-        self._schemas = {name: to_arrow_schema(struct) for name, struct in TYPED[kind].items()}
+        self._schemas = _schemas(kind)
         self._tables = {name: self._stack.enter_context(opened(name, each)) for name, each in self._schemas.items()}
 
     def __enter__(self) -> Write:
@@ -44,6 +44,12 @@ class Writer:
         rows = len(columns[schema.names[1]])
         every = {**columns, "run_id": pa.repeat(self._run_id, rows)}
         self._tables[name].write_table(pa.table([_cast(every[field.name], field.type) for field in schema], schema))
+
+
+@cache
+def _schemas(kind: str) -> Mapping[str, pa.Schema]:
+    """Return the columns of the tables of a kind."""
+    return {name: to_arrow_schema(struct) for name, struct in TYPED[kind].items()}
 
 
 def as_files(root: Path) -> Opened:
