@@ -15,6 +15,10 @@ UNSEEN = "unknown"
 """As result: the session ended before ZooKeeper answered."""
 
 
+State = tuple[int | None, int | None, frozenset[int]]
+"""Leader epoch, version and ISR."""
+
+
 class Leader(Struct, frozen=True, kw_only=True):
     """One leader and its ISR; None is unknown."""
 
@@ -26,8 +30,8 @@ class Leader(Struct, frozen=True, kw_only=True):
     """The ISR that waits for an answer."""
     answered: bool = False
     """Whether this log has answers to proposals."""
-    replaced: tuple[int | None, frozenset[int]] | None = None
-    """Version and ISR before the present ones, where another thread may have yet to log its proposal from them."""
+    replaced: State | None = None
+    """The state before the present one, where another thread may have yet to log its proposal from it."""
 
 
 NO_LEADER = Leader(leads=False)
@@ -87,13 +91,15 @@ STABLE_RISES = Rule(
 
 def leads(state: Leader | None, event: Event) -> Leader | Illegal:
     """It becomes leader, with the ISR that the controller tells it."""
-    answered = state is not None and state.answered
+    state = state or UNKNOWN
+    several_threads = event["log_start_offset"] < 0  # as in the logs of others, where no role comes with a log's start
     return Leader(
         leads=True,
         leader_epoch=event["leader_epoch"],
         isr=tuple(event["isr"]),
         zk_version=event["zk_version"],
-        answered=answered,
+        answered=state.answered,
+        replaced=_as_is(state) if several_threads and state.leads else None,
     )
 
 
@@ -106,11 +112,11 @@ def proposes(state: Leader | None, event: Event) -> Leader | Illegal:
     """It is about to write another ISR."""
     state = state or UNKNOWN
     old, new = tuple(event["old"]), tuple(event["new"])
+    if (event["leader_epoch"], event["zk_version"], frozenset(old)) == state.replaced:
+        return state
     after = replace(state, isr=old, zk_version=event["zk_version"], proposed=new)
     if state.leads is False or (state.leader_epoch is not None and event["leader_epoch"] != state.leader_epoch):
         return Illegal(LEADER_PROPOSES, after)
-    if (event["zk_version"], frozenset(old)) == state.replaced:
-        return replace(state, proposed=new)
     if not _has(state, event["zk_version"], old):
         return Illegal(FROM_OWN, after)
     if state.answered and state.proposed is not None:
@@ -150,10 +156,8 @@ def waits_for(state: Leader | None, event: Event) -> Leader | Illegal:
         return state
     isr, version = tuple(event["isr"]), event["zk_version"]
     after = replace(state, isr=isr, zk_version=version)
-    if (
-        not event["cause"] and version != state.zk_version and state.isr is not None
-    ):  # others' lines come from several threads
-        after = replace(after, replaced=(state.zk_version, frozenset(state.isr)))
+    if not event["cause"] and version != state.zk_version:  # others' lines come from several threads
+        after = replace(after, replaced=_as_is(state))
     return after if _has(state, version, isr) else Illegal(ISR_AS_TAKEN, after)
 
 
@@ -175,6 +179,11 @@ def moves_stable_offset(state: Leader | None, event: Event) -> Leader | Illegal:
     known = state or UNKNOWN
     goes_back = event["role"] == LEADER and event["new"] <= event["old"]
     return Illegal(STABLE_RISES, known) if goes_back else known
+
+
+def _as_is(state: Leader) -> State | None:
+    """Return what a proposal begins from."""
+    return None if state.isr is None else (state.leader_epoch, state.zk_version, frozenset(state.isr))
 
 
 def _has(state: Leader, version: int, isr: tuple[int, ...]) -> bool:

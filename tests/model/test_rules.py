@@ -339,6 +339,24 @@ FURTHER: dict[str, tuple[str, str, list[Event]]] = {
         "LEADER",
         changed(("LEADER", "isr_propose", 0, {"leader_epoch": 2}))[:3],
     ),
+    "a leader proposes in the epoch before, in a log of one thread": (
+        "leader.proposes",
+        "LEADER",
+        [
+            logs.leads(1, 3, zk_version=1, isr=[1, 2, 3]),
+            logs.leads(2, 3, zk_version=2, isr=[1, 2]),
+            logs.proposes("shrink", [1, 2, 3], [1, 2], 1),
+        ],
+    ),
+    "a leader proposes in the epoch before, from an ISR that it did not have": (
+        "leader.proposes",
+        "LEADER",
+        [
+            logs.leads(1, 3, zk_version=1, isr=[1, 2], log_start_offset=-1),
+            logs.leads(2, 3, zk_version=2, isr=[1, 2], log_start_offset=-1),
+            logs.proposes("shrink", [1, 2, 3], [1, 2], 1),
+        ],
+    ),
     "a leader proposes from another version": (
         "leader.proposes-from-own",
         "LEADER",
@@ -446,6 +464,14 @@ LEGAL: dict[str, tuple[str, list[Event]]] = {
             logs.leads(1, 3, zk_version=1, isr=[2, 1]),
             logs.mark("leader", 1, 0, 3, 3, cause="", isr=[1, 2, 3], zk_version=2),
             logs.proposes("expand", [1, 2], [1, 2, 3], 1),
+        ],
+    ),
+    "a proposal is logged after another thread has logged the next leader epoch": (
+        "LEADER",
+        [
+            logs.leads(1, 3, zk_version=1, isr=[1, 2, 3], log_start_offset=-1),
+            logs.leads(2, 3, zk_version=2, isr=[1, 2], log_start_offset=-1),
+            logs.proposes("shrink", [1, 2, 3], [1, 2], 1),
         ],
     ),
     "a truncation beyond the end, where the leader has deleted all": (
