@@ -159,6 +159,14 @@ class FakeConsumer:
         self.calls.append((call, [(place.partition, place.offset) for place in places]))
 
 
+class BreakingConsumer(FakeConsumer):
+    """A consumer whose library loses an exception of a callback during the close."""
+
+    def close(self) -> None:
+        super().close()
+        raise SystemError("exception <class 'str'> is not a BaseException subclass")
+
+
 class _Answered:
     def __init__(self, place: TopicPartition, error: KafkaError | None = None) -> None:
         self.topic, self.partition, self.offset, self.error = place.topic, place.partition, place.offset, error
@@ -299,3 +307,11 @@ def test_whoever_leaves_closes_its_consumer_once(path: Path) -> None:
     member.shell.act(Leave())
     member.shell.act(Restart())
     assert consumer.calls == [("close", [])]
+
+
+def test_a_member_whose_consumer_breaks_during_its_close_starts_again(path: Path) -> None:
+    consumer = BreakingConsumer()
+    member = Member(path, consumer)
+    for step in (Leave(), Restart(), Restart()):
+        member.shell.act(step)
+    assert consumer.calls == [("close", []), ("close", [])]

@@ -93,3 +93,18 @@ def test_a_record_without_a_report_ends_with_its_producer() -> None:
         (OpType.INVOKE, ""),
         (OpType.INFO, "its producer was closed without a report"),
     ]
+
+
+def test_a_record_whose_report_is_interrupted_ends_with_its_producer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object, **__: object) -> None:
+        raise WITHIN_A_REPORT
+
+    written: list[Operation] = []
+    made = producers(FakeProducer(WITHIN_A_REPORT), written)
+    invoked = made._sending.invoke(transactional_id="id", transaction=0)
+    made.act(steps.Send(invoked))
+    monkeypatch.setattr(made._sending, "given_up", interrupted)
+    with pytest.raises(SystemError):
+        made._delivered(invoked, KafkaError(KafkaError._PURGE_QUEUE), None)  # type: ignore[arg-type]
+    made.act(steps.CloseProducer("id"))
+    assert [each.type for each in written] == [OpType.INVOKE, OpType.INFO]

@@ -90,7 +90,7 @@ class Subscriber(GroupMember):
                 self._unassign(partitions)
             case steps.Leave():
                 self._store()
-                self._open.close()
+                self._close()
             case _:
                 return super().act(step)
         return steps.DONE

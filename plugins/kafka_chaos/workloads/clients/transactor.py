@@ -152,13 +152,14 @@ class TransactionalProducers:
         return steps.DONE
 
     def _delivered(self, invoked: Operation, error: KafkaError | None, message: Message) -> None:
-        self._undecided.get(invoked.transactional_id, {}).pop(invoked.index, None)
         if error is None:
             offset = message.offset()
             self._sending.acknowledged(invoked, -1 if offset is None else offset)
         else:
             self._lost.add(invoked.transactional_id)
             self._sending.given_up(invoked, error.code(), described(error), tried_once=False)
+        # Last: a fatal error may interrupt the lines above (see `_fatal`), and the record then has no end yet.
+        self._undecided.get(invoked.transactional_id, {}).pop(invoked.index, None)
 
     def poll(self) -> None:
         """Take delivery reports."""
