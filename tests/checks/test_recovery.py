@@ -79,6 +79,22 @@ CASES = {
     "a client that may have died with its request is not left without an answer": passes(
         *THREE, BEGUN, DIED, ended(200)
     ),
+    "a client was killed with its request, and lives again": passes(
+        *THREE, BEGUN, UNANSWERED, injected(healed_s=3, injected_ns=2_000_000_000, targets=["p0"]), ended(200)
+    ),
+    "a client was killed before its request": fails(
+        *THREE, BEGUN, UNANSWERED, injected(healed_s=3, injected_ns=500_000_000, targets=["p0"]), ended(200)
+    ),
+    "another client was killed": fails(
+        *THREE, BEGUN, UNANSWERED, injected(healed_s=3, injected_ns=2_000_000_000, targets=["p1"]), ended(200)
+    ),
+    "a client was paused during its request": fails(
+        *THREE,
+        BEGUN,
+        UNANSWERED,
+        injected(healed_s=3, injected_ns=2_000_000_000, targets=["p0"], fault="pause"),
+        ended(200),
+    ),
     "it does not excuse a replica that never came back": fails(*THREE, BEGUN, LOST, DIED, ended(200)),
     "a client that died a little before the end had its time": passes(*THREE, BEGUN, DIED, ended(60)),
     "the run ended before its deadline": passes(*THREE, BEGUN, UNANSWERED, ended(60)),

@@ -16,12 +16,23 @@ def quiet_since(faults: DataFrame, sends: DataFrame) -> DataFrame:
     return ended.join(healed, on="run_id", how="left")
 
 
-def open_requests(sends: DataFrame, quiet: DataFrame) -> DataFrame:
-    """One row a request without an end: `waited_s` until its client's last line, `open_s` until the load ended."""
+def open_requests(sends: DataFrame, quiet: DataFrame, faults: DataFrame) -> DataFrame:
+    """One row a request without an end: `waited_s` until its client's last line, `open_s` until the load ended.
+
+    A request ends with its client, which a fault may kill and start again under the same name.
+    """
+    kills = faults.where((F.col("fault") == "kill") & F.col("injected_ns").isNotNull())
+    killed = (
+        kills.select("run_id", F.explode("targets").alias("process"), "injected_ns")
+        .groupBy("run_id", "process")
+        .agg(F.max("injected_ns").alias("killed_ns"))
+    )
     lived = sends.groupBy("run_id", "process").agg(F.max(F.greatest("invoke_ns", "complete_ns")).alias("lived_ns"))
     since = F.greatest("invoke_ns", "healed_ns")
     return (
         sends.where(F.col("complete_ns").isNull())
+        .join(killed, on=["run_id", "process"], how="left")
+        .where(F.col("killed_ns").isNull() | (F.col("invoke_ns") > F.col("killed_ns")))
         .join(quiet, on="run_id", how="inner")
         .join(lived, on=["run_id", "process"], how="inner")
         .withColumn("waited_s", (F.col("lived_ns") - since) / 1e9)
@@ -31,7 +42,7 @@ def open_requests(sends: DataFrame, quiet: DataFrame) -> DataFrame:
 
 def _pieces(_: Settings, sends: DataFrame, faults: DataFrame) -> DataFrame:
     return (
-        open_requests(sends, quiet_since(faults, sends))
+        open_requests(sends, quiet_since(faults, sends), faults)
         .where(F.col("open_s") >= DEADLINE_S)
         .groupBy("run_id", F.concat(F.lit("client "), F.col("process")).alias("place"))
         .agg(F.count("*").alias("number"), F.count_if(F.col("waited_s") < DEADLINE_S).alias("unseen"))

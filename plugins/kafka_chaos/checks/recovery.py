@@ -5,7 +5,7 @@ lagging follower joins as soon as it has caught up, and a stuck one is out after
 missing a minute after the last heal stays missing. A run that ended before that proves nothing, and if all members of
 the ISR are down no replica may lead unless unclean election is allowed: both are notes. No request takes longer than
 that either, even if it ends with an error. A client that wrote nothing later than its open request may have died:
-only the time in which it certainly lived counts.
+only the time in which it certainly lived counts. A fault that kills a client ends its requests.
 """
 
 from typing import ClassVar
@@ -39,7 +39,7 @@ class Recovery(Check):
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a partition that is not complete, and one a client without an answer."""
         quiet = stored(quiet_since(facts["fault_windows"], facts["sends"]))
-        return self._not_whole(facts, quiet, settings).unionByName(self._unanswered(facts["sends"], quiet))
+        return self._not_whole(facts, quiet, settings).unionByName(self._unanswered(facts, quiet))
 
     def _not_whole(self, facts: dict[str, DataFrame], quiet: DataFrame, settings: Settings) -> DataFrame:
         members = F.filter("assignment", lambda replica: contains("live", replica))
@@ -75,9 +75,9 @@ class Recovery(Check):
             ),
         )
 
-    def _unanswered(self, sends: DataFrame, quiet: DataFrame) -> DataFrame:
+    def _unanswered(self, facts: dict[str, DataFrame], quiet: DataFrame) -> DataFrame:
         rows = (
-            open_requests(sends, quiet)
+            open_requests(facts["sends"], quiet, facts["fault_windows"])
             .where(F.col("waited_s") >= DEADLINE_S)
             .groupBy(*PARTITION_KEY, "process")
             .agg(F.count("*").alias("number"), F.min("index").alias("index"), F.max("waited_s").alias("waited_s"))
