@@ -143,6 +143,8 @@ def leader_epochs(states: DataFrame, claims: DataFrame, appends: DataFrame, stat
                     "zk_version",
                     "zxid",
                     "time_ns",
+                    "assignment",
+                    "previous_leader",
                     "previous_isr",
                     "previous_eligible",
                     "previous_last_known",
@@ -171,7 +173,7 @@ def leader_epochs(states: DataFrame, claims: DataFrame, appends: DataFrame, stat
     eligible = F.concat("previous_isr", F.coalesce("previous_eligible", no_replica))
     may_lead = F.when(F.size(eligible) == 0, F.coalesce("previous_last_known", no_replica)).otherwise(eligible)
     outside = ~contains(may_lead, F.col("leader"))
-    unclean_by_isr = F.when(F.col("leader") == NO_LEADER, False).when(adjacent, outside)
+    unclean_by_isr = F.when(F.col("leader") == NO_LEADER, False).when(adjacent & ~_completes_reassignment(), outside)
     first_version = F.col("zk_version").isNotNull() & F.col("previous_zk_version").isNull() & (F.col("zk_version") == 0)
     return conform(
         decided.join(claimed, on=key, how="full")
@@ -180,6 +182,15 @@ def leader_epochs(states: DataFrame, claims: DataFrame, appends: DataFrame, stat
         .withColumn("unclean", F.coalesce(unclean_by_isr, F.when(first_version, False), "logged_unclean")),
         LEADER_EPOCHS,
     )
+
+
+def _completes_reassignment() -> Column:
+    """Say whether a quorum removed the leader before; the same write then adds the last new replica to the ISR.
+
+    The ISR between the two is the leader's proposal, and in no record (`PartitionChangeBuilder.completeReassignment`).
+    """
+    of_quorum = F.col("previous_eligible").isNotNull()
+    return F.coalesce(of_quorum & ~contains("assignment", F.col("previous_leader")), F.lit(False))
 
 
 def _elections(state_changes: StateChanges) -> DataFrame:

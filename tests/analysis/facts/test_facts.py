@@ -397,6 +397,24 @@ def test_who_is_eligible_beside_the_isr_is_elected_cleanly(rows: Rows) -> None:
 
 
 @case
+def elected_by_the_end_of_a_reassignment(out: RunWriter) -> None:
+    for replicas, leader, epoch, isr in (
+        ([2, 1], 2, 0, [1, 2]),
+        ([3, 1, 2], 2, 0, [1, 2]),
+        ([3, 1], 3, 1, [3, 1]),
+        ([3, 1], 4, 2, [4]),
+    ):
+        out.znode("/brokers/topics/orders", json.dumps({"version": 1, "partitions": {"0": replicas}}))
+        state = {"leader": leader, "leader_epoch": epoch, "isr": isr, "eligible": [], "controller_epoch": 1}
+        out.znode(STATE_PATH, json.dumps(state), multi=True)
+
+
+def test_whether_a_quorum_elects_cleanly_is_unknown_when_it_removes_the_leader_before(rows: Rows) -> None:
+    table = rows(elected_by_the_end_of_a_reassignment, "leader_epochs", "zxid")
+    assert [(row["leader"], row["unclean"]) for row in table] == [(2, False), (3, None), (4, True)]
+
+
+@case
 def uncleanly_elected(out: RunWriter) -> None:
     out.znode(STATE_PATH, state_json(1, 0, [1]))
     out.znode(STATE_PATH, state_json(-1, 1, [1]))
