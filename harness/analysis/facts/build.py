@@ -137,7 +137,7 @@ def facts_from_tables(
     commits = OpKind.COMMIT_TRANSACTION not in absent
     history, lines, operations = tables[HISTORY], StateChanges(tables), tables["operations"]
     made: dict[str, Callable[[], DataFrame]] = {
-        schemas.SENDS.name: lambda: sends(operations, lines, many=many, commits=commits),
+        schemas.SENDS.name: lambda: sends(operations, lines, tables[schemas.POLLS.name], many=many, commits=commits),
         schemas.PARTITION_STATES.name: lambda: partition_states(history, lines),
         schemas.LEADERSHIP_CLAIMS.name: lambda: leadership_claims(lines),
         schemas.APPENDS.name: lambda: appends(lines),

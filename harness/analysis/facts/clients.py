@@ -16,6 +16,8 @@ FEW = 2_000_000
 _BLOCK_BITS = 6
 _BLOCK = 2**_BLOCK_BITS
 """Offsets of a block: as many as a long has bits."""
+MOST_UNPLACED = 10_000
+"""Acknowledged sends without an offset that are looked for among what was read; more of them are left as they are."""
 _OF_POLL = ("run_id", "process", "index", "time_ns", "mode", "isolation")
 _ANSWER = "struct(base_offset, last_offset, time_ns, leader_epoch)"
 _EPOCH = """array_max(transform(
@@ -58,13 +60,20 @@ def of_kind(operations: DataFrame, *kinds: OpKind) -> DataFrame:
 
 
 def sends(
-    operations: DataFrame, state_changes: StateChanges, *, many: bool = False, few: int = FEW, commits: bool = True
+    operations: DataFrame,
+    state_changes: StateChanges,
+    read: DataFrame,
+    *,
+    many: bool = False,
+    few: int = FEW,
+    commits: bool = True,
 ) -> DataFrame:
     """One row a record that a client tried to write, with the epoch in which it was acknowledged.
 
     Args:
         operations: All of them.
         state_changes: Lines of brokers.
+        read: One row a record that a client read, as `polls` returns it.
         many: Whether there are so many that answers are looked up by blocks of offsets.
         few: With no more answers, every task has all of them, so that no send has to move.
         commits: Whether a client may have committed a transaction.
@@ -88,6 +97,7 @@ def sends(
         null_if_unknown("transaction"),
         "lines",
     )
+    attempts = _placed_where_read(attempts, read)
     attempts = _with_transaction_outcomes(attempts, operations, commits, many)
     answered = _answered(state_changes)
     if not many:
@@ -101,6 +111,24 @@ def sends(
     rows = blocks.join(placed, on=["number", "block"], how="right").withColumn("answer", F.expr(_ONLY_ANSWER))
     epoch = F.when(F.col("apart"), F.expr(_EPOCH_OF_ONE)).otherwise(F.expr(_EPOCH))
     return conform(rows.withColumn("leader_epoch", epoch), SENDS)
+
+
+def _placed_where_read(attempts: DataFrame, read: DataFrame) -> DataFrame:
+    """Return sends, with offsets for those that were acknowledged without one and were read at one offset only.
+
+    librdkafka takes a later answer to an idempotent producer as one to all batches before it, and then names no offset
+    (`rd_kafka_handle_implicit_ack`).
+    """
+    key = ["run_id", "topic", "partition", "value"]
+    is_acknowledged = (F.col("outcome") == OpType.OK.value) & (F.col("acks") != 0)
+    is_unplaced = is_acknowledged & F.col("offset").isNull() & (F.col("value") != "")
+    unplaced = attempts.where(is_unplaced).select(*key)
+    if not 0 < unplaced.count() <= MOST_UNPLACED:
+        return attempts
+    found = read.join(F.broadcast(unplaced.distinct()), on=key, how="left_semi").groupBy(*key)
+    at = found.agg(F.min("offset").alias("read_at"), F.max("offset").alias("last_at")).where("read_at = last_at")
+    joined = attempts.join(F.broadcast(at.drop("last_at")), on=key, how="left")
+    return joined.withColumn("offset", F.when(is_unplaced, F.col("read_at")).otherwise(F.col("offset"))).drop("read_at")
 
 
 def transaction_outcomes(operations: DataFrame) -> DataFrame:

@@ -28,7 +28,12 @@ SENDS = _DECLARED.declare(
     Column("invoke_ns", "bigint", "when it was invoked"),
     Column("complete_ns", "bigint", "when it ended; null when it never did"),
     Column("outcome", "string", "ok, fail (certainly not written) or info (unknown)"),
-    Column("offset", "bigint", "where it stands, by the cluster's answer; null unless ok and acks is not 0"),
+    Column(
+        "offset",
+        "bigint",
+        "where it stands, by the cluster's answer, or by its readers where the answer names no offset; null unless ok "
+        "and acks is not 0",
+    ),
     Column(
         "leader_epoch", "int", "epoch of the leader that acknowledged it, by its state-change log; null when unknown"
     ),

@@ -145,6 +145,39 @@ def test_a_send_has_one_row_with_its_end(rows: Rows) -> None:
 
 
 @case
+def acknowledged_without_an_offset(out: RunWriter) -> None:
+    out.event(1, answered(5, 3))
+    for index in range(5):
+        send(out, index, OpType.INVOKE)
+    out.clock.tick()
+    out.event(1, answered(6, 3))
+    out.clock.tick()
+    for index in range(4):
+        send(out, index, OpType.OK)
+    send(out, 4, OpType.OK, offset=9)
+    send(out, 5, OpType.INVOKE, acks=0)
+    send(out, 5, OpType.OK, acks=0)
+    places = [(0, 6, "v0"), (0, 6, "v0"), (0, 7, "v1"), (0, 8, "v1"), (1, 7, "v2"), (0, 10, "v4"), (0, 11, "v5")]
+    records = tuple(
+        Record(topic="orders", partition=partition, offset=offset, value=value) for partition, offset, value in places
+    )
+    out.operation("c0", OpKind.POLL, OpType.INVOKE, 0)
+    out.operation("c0", OpKind.POLL, OpType.OK, 0, records=records)
+
+
+def test_a_send_that_was_acknowledged_without_an_offset_stands_where_it_was_read(rows: Rows) -> None:
+    table = rows(acknowledged_without_an_offset, "sends", "index")
+    assert [(row["offset"], row["leader_epoch"]) for row in table] == [
+        (6, 3),
+        (None, None),  # at two offsets
+        (None, None),  # in another partition
+        (None, None),  # nowhere
+        (9, None),  # the answer named it
+        (None, None),  # no answer was asked for
+    ]
+
+
+@case
 def acknowledged_in_an_epoch(out: RunWriter) -> None:
     out.event(1, answered(0, 0))
     for index, epoch in ((0, 1), (1, 1)):

@@ -108,10 +108,12 @@ def test_in_which_epoch_many_sends_were_acknowledged(few: int, spark: SparkSessi
     random = Random(7)
     answers = [_answer(random, seed) for seed in SEEDS for _ in range(random.choice((1, 2, 12)))]
     lines = StateChanges({"produce_resp": spark.createDataFrame(pa.Table.from_pylist(answers))})
-    expected = texts(sends(operations, lines))
-    epochs = Counter(row.leader_epoch for row in sends(operations, lines).select("leader_epoch").collect())
+    expected = texts(sends(operations, lines, facts["polls"]))
+    epochs = Counter(
+        row.leader_epoch for row in sends(operations, lines, facts["polls"]).select("leader_epoch").collect()
+    )
     assert len(epochs) > 3
-    assert texts(sends(operations, lines, many=True, few=few)) == expected
+    assert texts(sends(operations, lines, facts["polls"], many=True, few=few)) == expected
 
 
 def _answer(random: Random, seed: int) -> dict[str, object]:
