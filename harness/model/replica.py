@@ -37,6 +37,8 @@ class Replica(Struct, frozen=True, kw_only=True):
     role: str | None = None
     leader_epoch: int | None = None
     log_start: int | None = None
+    deleted_to: int | None = None
+    """End of the last segment that retention has deleted since the log was loaded or cut."""
     log_end: int | None = None
     high_watermark: int | None = None
     skipped: tuple[tuple[int, int], ...] = ()
@@ -158,6 +160,16 @@ DELETES_COMMITTED = Rule(
     source="UnifiedLog.deletableSegments, UnifiedLog.maybeIncrementLogStartOffset",
     needs="epoch_assign",
 )
+START_PAST_DELETED = Rule(
+    id="replica.start-past-deleted",
+    sentence="A log starts behind the segments that retention has deleted.",
+    source="UnifiedLog.deleteSegments, UnifiedLog.maybeIncrementLogStartOffset",
+)
+EPOCHS_IN_LOG = Rule(
+    id="replica.epochs-in-log",
+    sentence="The entries of the leader-epoch cache begin at the start of the log or later.",
+    source="KIP-101, LeaderEpochFileCache.truncateFromStart",
+)
 CLEANS_COMMITTED = Rule(
     id="replica.cleans-committed",
     sentence="Compaction leaves what is not below the high watermark alone.",
@@ -248,6 +260,8 @@ def takes_role(state: Replica | None, event: Event) -> Replica | Illegal:
     if not _same(state.leader_epoch, event["previous_leader_epoch"]) and event["previous_leader_epoch"] != NO_EPOCH:
         return Illegal(EPOCH_CONTINUES, after)
     tells_all = event["log_start_offset"] != NO_OFFSET  # others' lines come from several threads
+    if tells_all and _starts_in_deleted(state, event["log_start_offset"]):
+        return Illegal(START_PAST_DELETED, after)
     if tells_all and state is not FRESH:
         if not _same(state.log_start, event["log_start_offset"]):
             return Illegal(START_CONTINUES, after)
@@ -267,6 +281,7 @@ def _in_role(state: Replica, event: Event, *, leads: bool) -> Replica:
         role=LEADER if leads else FOLLOWER,
         leader_epoch=event["leader_epoch"],
         log_start=None if event["log_start_offset"] == NO_OFFSET else event["log_start_offset"],
+        deleted_to=state.deleted_to,
         log_end=event["log_end_offset"],
         high_watermark=event["high_watermark"],
         newest_epoch=state.newest_epoch if kept else UNTOLD,
@@ -372,6 +387,7 @@ def truncates(state: Replica | None, event: Event) -> Replica | Illegal:
     after = replace(
         state,
         log_end=to if between_batches else None,
+        deleted_to=None,
         bases=tuple(base for base in state.bases if base < to),
         high_watermark=None if moves else watermark,
         newest_epoch=UNTOLD,
@@ -402,7 +418,21 @@ def deletes_segment(state: Replica | None, event: Event) -> Replica | Illegal:
     """Retention is about to delete a segment."""
     state = state or UNKNOWN
     uncommitted = state.high_watermark is not None and event["end_offset"] > state.high_watermark
-    return Illegal(DELETES_COMMITTED, state) if uncommitted else state
+    after = replace(state, deleted_to=event["end_offset"])
+    return Illegal(DELETES_COMMITTED, after) if uncommitted else after
+
+
+def _starts_in_deleted(state: Replica, start: int) -> bool:
+    """Whether the log starts before the end of a segment that it does not have any more."""
+    return state.deleted_to is not None and start < state.deleted_to
+
+
+def answers_epoch(state: Replica | None, event: Event) -> Replica | Illegal:
+    """A leader tells where an epoch ends, and logs all epochs that its log has."""
+    state = state or UNKNOWN
+    epochs = event["leader_epochs"] or ()
+    is_before = state.log_start is not None and any(start < state.log_start for _, start in epochs)
+    return Illegal(EPOCHS_IN_LOG, state) if is_before else state
 
 
 def compacts(state: Replica | None, event: Event) -> Replica | Illegal:
@@ -435,6 +465,8 @@ def lists(state: Replica | None, event: Event) -> Replica | Illegal:
         return state
     if state.role != LEADER or event["leader_epoch"] != state.leader_epoch:
         return Illegal(LISTS_OWN, state)
+    if asked in (EARLIEST, EARLIEST_LOCAL) and _starts_in_deleted(state, offset):
+        return Illegal(START_PAST_DELETED, state)
     if asked == LATEST and mark is not None and state.epoch_start is not None and mark < state.epoch_start:
         return Illegal(LISTS_CAUGHT_UP, state)
     return Illegal(LISTS_OWN, state) if _is_elsewhere(state, event, asked, offset) else state
@@ -526,6 +558,8 @@ SUBJECT = Subject(
         START_CONTINUES,
         START_RISES,
         DELETES_COMMITTED,
+        START_PAST_DELETED,
+        EPOCHS_IN_LOG,
         CLEANS_COMMITTED,
         FETCH_IN_ROLE,
         FETCH_WATERMARK,
@@ -548,6 +582,7 @@ SUBJECT = Subject(
         "log_start": moves_start,
         "segment_delete": deletes_segment,
         "compaction": compacts,
+        "ofle": answers_epoch,
         "fetch_resp": answers_fetch,
         "produce_resp": acknowledges,
         "list_offsets": lists,

@@ -79,6 +79,10 @@ def deleted(end: int) -> Event:
     return {"ev": "segment_delete", **P, "base_offset": 0, "end_offset": end, "reason": "age", "high_watermark": end}
 
 
+def tells_epochs(epochs: list[tuple[int, int]]) -> Event:
+    return {"ev": "ofle", **P, "leader_epochs": [list(each) for each in epochs]}
+
+
 def compacted(until: int) -> Event:
     return {"ev": "compaction", **P, "from_offset": 0, "until_offset": until}
 

@@ -89,6 +89,11 @@ MUTANTS: dict[str, tuple[str, list[Event]]] = {
     "replica.start-rises": ("REPLICA", inserted("REPLICA", 21, logs.starts_at(0, 2), logs.starts_at(2, 1))),
     "replica.deletes-committed": ("REPLICA", inserted("REPLICA", 21, logs.deleted(5))),
     "replica.cleans-committed": ("REPLICA", inserted("REPLICA", 21, logs.compacted(5))),
+    "replica.start-past-deleted": ("REPLICA", inserted("REPLICA", 15, logs.deleted(2), logs.listed(-2, 0))),
+    "replica.epochs-in-log": (
+        "REPLICA",
+        inserted("REPLICA", 21, logs.starts_at(0, 2), logs.tells_epochs([(1, 1), (2, 3)])),
+    ),
     "replica.fetch-in-role": ("REPLICA", changed(("REPLICA", "fetch_resp", 0, {"leader_epoch": 1}))),
     "replica.fetch-watermark": ("REPLICA", changed(("REPLICA", "fetch_resp", 0, {"high_watermark": 5}))),
     "replica.fetch-committed": ("REPLICA", changed(("REPLICA", "fetch_resp", 0, {"high_watermark": 3}))),
@@ -319,6 +324,11 @@ FURTHER: dict[str, tuple[str, str, list[Event]]] = {
             ("an offset as a follower", 21, logs.listed(-1, 4, 3)),
         )
     },
+    "a new role begins a log in what retention has deleted": (
+        "replica.start-past-deleted",
+        "REPLICA",
+        inserted("REPLICA", 19, logs.deleted(2)),
+    ),
     "a client deletes what is not committed": (
         "replica.deletes-committed",
         "REPLICA",
@@ -481,6 +491,10 @@ LEGAL: dict[str, tuple[str, list[Event]]] = {
     "retention and compaction up to the high watermark": (
         "REPLICA",
         inserted("REPLICA", 21, logs.deleted(4), logs.starts_at(0, 4), logs.compacted(4)),
+    ),
+    "leader epochs from the start of the log on": (
+        "REPLICA",
+        inserted("REPLICA", 21, logs.starts_at(0, 2), logs.tells_epochs([(1, 2), (2, 3)])),
     ),
     "a request that is answered just after the lead was lost": (
         "REPLICA",
