@@ -3,9 +3,11 @@
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
 from functools import cache, partial
+from pathlib import Path
 
 from harness.analysis.sources.lineage import LINEAGE
 from harness.contracts import registry
+from tools.broker_mutants.battery import LONG, SHORT
 from tools.pages.page import NOTE, Page, table
 from tools.pages.plot import Series, svg
 from tools.results.rows import AREAS, BUGS, CAMPAIGNS, FIGURES, MEASUREMENTS, Row, load
@@ -37,7 +39,12 @@ _PLANTED = """\
 A planted bug is one guard of the built-in broker that is switched off (`chaos list planted-bugs`). *Schedules* is how
 many a sweep takes until the first finding, with three brokers in virtual time. `tests/sweep/test_planted_bugs.py` runs
 each of these sweeps, and the same schedules without the bug, which must hold. It also names the planted bugs that no
-sweep finds yet, with the reasons. *Real* is the argument of `chaos run` that finds it on real processes too."""
+sweep finds yet, with the reasons. *Battery* is the first schedule of the [standing battery](broker-mutants.md), which
+was written for no bug, that finds it: `python -m tools.broker_mutants.planted BUG` measures it. Where it was not
+measured, the cell says whether the scenario is one of the battery, or is empty. *Real* is the argument of `chaos run`
+that finds it on real processes too."""
+_STANDING = frozenset(Path(name).name for name in (*SHORT, *LONG))
+"""The scenarios of the standing battery, by the names of their files."""
 _SWEEPS = """\
 Schedules of the built-in broker in virtual time. No bug of the broker was found except the one under
 [other findings](#other-findings)."""
@@ -167,7 +174,8 @@ def _bugs() -> Iterator[str]:
     )
     yield from table(head, map(_published, kinds.pop("published")))
     yield from _section("Planted bugs", _PLANTED)
-    head = ("planted bug", "sweep of", "found by", "by clients' evidence alone", "schedules", "real", "last confirmed")
+    head = ("planted bug", "sweep of", "found by", "by clients' evidence alone", "schedules", "battery", "real")
+    head = (*head, "last confirmed")
     yield from table(head, map(_planted, kinds.pop("planted")))
     yield from _section(
         "Other findings", "In Apache Kafka, in the built-in broker, in Kafka's protocol, and in client libraries."
@@ -197,7 +205,17 @@ def _planted(bug: Row) -> tuple[str, ...]:
     real = f"`{bug['real']}`" if "real" in bug else ""
     found_by = ", ".join(bug["found_by"])
     alone = ", ".join(check for check in bug["found_by"] if _of_clients(check.partition(" ")[0]))
-    return f"`{bug['id']}`", f"`{bug['scenario']}`", found_by, alone, str(bug["schedules"]), real, bug["last_confirmed"]
+    named = f"`{bug['id']}`", f"`{bug['scenario']}`"
+    return *named, found_by, alone, str(bug["schedules"]), _by_battery(bug), real, bug["last_confirmed"]
+
+
+def _by_battery(bug: Row) -> str:
+    """Return which schedule of the standing battery finds a planted bug first, as far as it is known."""
+    standing = bug.get("battery")
+    if standing is None:
+        return "its scenario" if Path(bug["scenario"]).name in _STANDING else ""
+    schedules = str(standing["schedules"])
+    return schedules if standing["found_by"] else f"not in {schedules}, only by its scenario"
 
 
 def _of_clients(check: str) -> bool:
