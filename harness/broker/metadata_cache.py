@@ -7,6 +7,7 @@ controller cannot reach keeps serving the last state it got.
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from harness.broker.rules import RIGHT, ProtocolRules
 from harness.broker.wire.messages import UpdateMetadataRequest
 from harness.events import FORGOTTEN, NO_LEADER
 from harness.values import value_class
@@ -42,6 +43,7 @@ class MetadataCache:
 
     controller_id: int = NO_LEADER
     """The controller that sent the last update; -1 before the first."""
+    rules: ProtocolRules = RIGHT
     _brokers: dict[int, AliveBroker] = field(default_factory=dict)
     _partitions: dict[str, dict[int, PartitionInfo]] = field(default_factory=dict)
 
@@ -60,7 +62,8 @@ class MetadataCache:
         for topic in request.topic_states:
             for state in topic.partition_states:
                 if state.leader == FORGOTTEN:
-                    self._forget(topic.topic_name, state.partition_index)
+                    if self.rules.caches_forget_deleted_topics:
+                        self._forget(topic.topic_name, state.partition_index)
                     deleted.append((topic.topic_name, state.partition_index))
                     continue
                 self._partitions.setdefault(topic.topic_name, {})[state.partition_index] = PartitionInfo(

@@ -502,6 +502,205 @@ class ProtocolRules:
     )
     """With `require_stable` a position that may change is not returned (`GroupHandlers._fetched`, KIP-447)."""
 
+    tombstones_have_one_horizon: bool = _guard(
+        "tombstones-for-ever",
+        origin="each cleaning gives a tombstone delete.retention.ms anew (KAFKA-8522)",
+        effect="tombstones of a topic that is written to are never removed",
+    )
+    """The first cleaning that comes past a tombstone says when it may go (`Filter._horizon_ms`, KIP-534)."""
+    tombstones_wait: bool = _guard(
+        "tombstones-removed-early",
+        origin="compaction removes a tombstone at once, whatever delete.retention.ms says (near KAFKA-4545)",
+        effect="a consumer that reads from the start keeps a key that was deleted",
+    )
+    """A tombstone stays for delete.retention.ms (`Filter._keeps`)."""
+    cleaning_keeps_producers: bool = _guard(
+        "producer-cleaned-away",
+        origin="compaction removes the last batch of an idempotent producer together with its records",
+        effect="a broker that restarts does not know the producer: a retry is refused or written once more",
+    )
+    """The last batches of a producer stay, even if empty (`Filter._without_records`, KIP-98)."""
+    cleaned_batches_have_own_times: bool = _guard(
+        "cleaned-batch-keeps-newest-time",
+        origin="a cleaned batch keeps the timestamp of a record that was removed from it",
+        effect="retention and lookups by timestamp take a segment for younger than it is",
+    )
+    """A cleaned batch has the newest timestamp of its records (`Filter.apply`)."""
+    gaps_are_remembered: bool = _guard(
+        "gaps-forgotten",
+        origin="a start does not read how far logs were cleaned",
+        effect="after a crash recovery takes the gaps of a cleaner for lost records, and drops what follows",
+    )
+    """A start knows which logs a cleaner has been over (`LogManager.load`)."""
+
+    retention_leaves_enough: bool = _guard(
+        "retention-below-bytes",
+        origin="retention deletes a segment as soon as the log is larger than retention.bytes",
+        effect="a log has less than retention.bytes after a deletion",
+    )
+    """A log without the segment still has retention.bytes (`retention._TooMuch`)."""
+    retention_deletes_last_segments: bool = _guard(
+        "last-segment-kept",
+        origin="retention never deletes the segment that takes the appends",
+        effect="a topic that is not written to any more keeps its records for ever",
+    )
+    """A last segment whose records are too old is deleted too (`_Retention.delete_while`)."""
+    log_start_moves_with_segments: bool = _guard(
+        "log-start-behind-segments",
+        origin="deleting segments does not move the start of the log",
+        effect="the earliest offset is one that no fetch can read",
+    )
+    """The log starts where its first segment does, or later (`Log.delete_oldest`)."""
+    epochs_end_with_records: bool = _guard(
+        "epochs-outlive-records",
+        origin="the leader epochs of deleted records stay in the cache (KIP-101 without truncateFromStart)",
+        effect="followers and consumers are told of epochs of which the log has no record",
+    )
+    """Epochs that end before the log's start are dropped (`Log.advance_log_start`)."""
+    followers_take_log_starts: bool = _guard(
+        "follower-log-start-kept",
+        origin="a follower does not take over the start of its leader's log (before KIP-107)",
+        effect="DeleteRecords waits for ever, and a follower that leads serves deleted records",
+    )
+    """A follower's log starts where its leader's does (`LeaderFetcher._append`, KIP-107)."""
+
+    epochs_are_checkpointed: bool = _guard(
+        "epochs-not-checkpointed",
+        origin="a new leader epoch is in the cache only, and in the checkpoint after the next truncation",
+        effect="after a restart a log does not know the epochs of its records",
+    )
+    """A new epoch is in the checkpoint before its first record (`Log.assign_epoch`, KAFKA-7415)."""
+    snapshots_have_last_batches: bool = _guard(
+        "snapshot-of-oldest-batch",
+        origin="a producer snapshot has the oldest batch that is remembered, not the last one",
+        effect="after a restart the next batch of a producer is out of order, and a retry is written again",
+    )
+    """A snapshot has the last batch of each producer (`ProducerStates.in_snapshot`, KIP-98)."""
+    snapshots_are_continued: bool = _guard(
+        "snapshot-not-continued",
+        origin="a start loads the last producer snapshot, and not the batches after it",
+        effect="after a restart the next batch of a producer is out of order, and a retry is written again",
+    )
+    """A start reads the batches after the snapshot (`ProducerHistory.load`, KIP-98)."""
+    snapshots_keep_open_transactions: bool = _guard(
+        "snapshot-without-transactions",
+        origin="a producer snapshot does not restore open transactions",
+        effect="after a clean restart read_committed consumers read records that are aborted later",
+    )
+    """A snapshot restores the open transactions (`ProducerStates.restore`)."""
+    log_starts_are_checkpointed: bool = _guard(
+        "log-start-not-checkpointed",
+        origin="the scheduler alone writes the checkpoint of log starts, and a clean stop does not (KIP-107 in part)",
+        effect="after a clean restart consumers read records that were deleted just before",
+    )
+    """A clean stop writes where logs start (`LogManager._write_recovery_points`, KIP-107)."""
+    high_watermarks_come_from_checkpoints: bool = _guard(
+        "high-watermark-from-log-end",
+        origin="a start takes everything in a log for committed (before replication-offset-checkpoint)",
+        effect="records that no other replica has are served, and are lost when another broker leads",
+    )
+    """A start takes the checkpointed high watermark (`Replicas.host`)."""
+
+    lookups_skip_deleted_records: bool = _guard(
+        "lookup-finds-deleted",
+        origin="a lookup by timestamp finds records before the start of the log",
+        effect="a consumer seeks to an offset that is out of range",
+    )
+    """A lookup by timestamp begins at the log's start (`Log.offset_for_timestamp`, KIP-107)."""
+    lookups_find_records: bool = _guard(
+        "lookup-finds-batch",
+        origin="a lookup by timestamp finds the batch that has the record, not the record (before KIP-79)",
+        effect="a consumer that seeks by time gets older records first",
+    )
+    """A lookup by timestamp finds the first record that is not older (`Log.offset_for_timestamp`, KIP-79)."""
+    deletions_past_the_end_are_refused: bool = _guard(
+        "delete-records-past-end",
+        origin="DeleteRecords past the high watermark deletes what there is, instead of being refused",
+        effect="a client that has the wrong offset deletes a whole partition",
+    )
+    """DeleteRecords past the high watermark is refused (`Partition.delete_records`, KIP-107)."""
+    commits_state_their_retention: bool = _guard(
+        "commit-retention-ignored",
+        origin="the retention that a commit states is ignored (KIP-211 for old clients too)",
+        effect="an offset that was committed for seconds stays for a week",
+    )
+    """A commit of version 2 to 4 states its retention (`Expiration._is_expired`, KIP-211)."""
+
+    creations_can_be_tried: bool = _guard(
+        "tried-topic-created",
+        origin="CreateTopics creates a topic that it is only asked to check (validate_only)",
+        effect="an administrator that checks a request has a topic afterwards",
+    )
+    """With validate_only a topic is checked, not created (`TopicCreator.create`, KIP-4)."""
+    growth_can_be_tried: bool = _guard(
+        "tried-partitions-added",
+        origin="CreatePartitions adds partitions that it is only asked to check (validate_only)",
+        effect="an administrator that checks a request has moved the keys of a topic",
+    )
+    """With validate_only partitions are checked, not added (`TopicChanges.add_partitions`, KIP-195)."""
+    deletion_waits_for_dead_brokers: bool = _guard(
+        "deletion-without-dead-brokers",
+        origin="a topic counts as deleted when the replicas on live brokers are",
+        effect="a broker that was down keeps the log of a topic that is gone",
+    )
+    """A topic is deleted when every replica is (`TopicDeletion._is_deleted`)."""
+    deletions_are_resumed: bool = _guard(
+        "deletion-not-resumed",
+        origin="a deletion that waits for a broker is not tried again when that broker is back",
+        effect="the topic stays half deleted until the controller changes",
+    )
+    """A broker's return resumes the deletions that wait for it (`BrokerEvents._started`)."""
+    deletion_removes_configs: bool = _guard(
+        "deleted-config-kept",
+        origin="deleting a topic leaves its configuration in ZooKeeper",
+        effect="a topic that is created again inherits properties of the deleted one",
+    )
+    """A deleted topic leaves no configuration (`TopicDeletion._complete`)."""
+
+    config_changes_can_be_tried: bool = _guard(
+        "tried-config-stored",
+        origin="a configuration that is only to be checked (validate_only) is stored",
+        effect="an administrator that checks a change has made it",
+    )
+    """With validate_only a configuration is checked, not stored (`ConfigChanges._write`, KIP-133)."""
+    replaced_configs_start_empty: bool = _guard(
+        "alter-configs-merges",
+        origin="AlterConfigs leaves alone what it does not name, as IncrementalAlterConfigs does (KIP-339)",
+        effect="a property that an administrator leaves out stays set",
+    )
+    """AlterConfigs resets what it does not name (`ConfigChanges.replace`, KIP-133)."""
+    topics_keep_their_properties: bool = _guard(
+        "broker-change-drops-topic-properties",
+        origin="a dynamic change of a broker's properties resets those that topics set (KAFKA-9254)",
+        effect="retention, compaction and min.insync.replicas of topics fall back to the broker's",
+    )
+    """A topic's own properties override a broker's new ones (`TopicConfigs._read_broker`, KAFKA-9254)."""
+    loaded_logs_take_properties: bool = _guard(
+        "loaded-log-without-properties",
+        origin="a log that is loaded at the start keeps the broker's properties, not its topic's (near KAFKA-8813)",
+        effect="after a restart retention and compaction follow the broker's defaults",
+    )
+    """A loaded log gets its topic's properties when it is hosted (`LogManager.get_or_create`, KAFKA-8813)."""
+
+    caches_forget_deleted_topics: bool = _guard(
+        "deleted-topic-in-metadata",
+        origin="a metadata cache keeps partitions whose topic is being deleted",
+        effect="clients are sent to leaders of a topic that is gone",
+    )
+    """Deleted partitions leave the metadata cache (`MetadataCache.update`)."""
+    caches_hear_of_started_brokers: bool = _guard(
+        "started-broker-not-published",
+        origin="brokers are not told when another one has started",
+        effect="clients do not learn of a live broker until something else changes",
+    )
+    """Brokers hear of a broker that has started (`BrokerEvents._started`)."""
+    started_brokers_get_all_partitions: bool = _guard(
+        "metadata-of-started-broker-empty",
+        origin="a started broker hears of changes only, not of all partitions",
+        effect="the broker answers that topics do not exist",
+    )
+    """A started broker gets the state of every partition (`BrokerEvents._started`)."""
+
 
 PLANTED_BUGS: tuple[PlantedBug, ...] = tuple(
     PlantedBug(rule=guard.name, **guard.metadata) for guard in fields(ProtocolRules)

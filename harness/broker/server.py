@@ -134,8 +134,8 @@ class Broker:
         self._broker_epoch = UNKNOWN_BROKER_EPOCH
         self._registration: BrokerRegistration | None = None
         self._session = ZooKeeperSession(outside.open_session, self._state_log)
-        self._metadata = MetadataCache()
         rules = self._rules = rules_with(self._planted_bugs)
+        self._metadata = MetadataCache(rules=rules)
         self._disks = {name: LogDirectory(storage) for name, storage in outside.storages.items()}
         self._logs = LogDirectories(
             {
@@ -143,7 +143,7 @@ class Broker:
                 for name, disk in self._disks.items()
             }
         )
-        self._topic_configs = TopicConfigs(config, self._session)
+        self._topic_configs = TopicConfigs(config, self._session, rules)
         self._replicas = ReplicaManager(
             config=config,
             logs=self._logs,

@@ -122,6 +122,8 @@ class ConfigChanges:
         """
         _refuse_nulls([name for name, value in properties.items() if value is None])
         config = {name: value or "" for name, value in properties.items()}
+        if not self.metadata.rules.replaced_configs_start_empty:
+            config = {**await read_config(self.session.current, target.path), **config}
         await self._write(target, config, validate_only=validate_only)
 
     async def amend(self, target: Target, changes: Sequence[PropertyChange], *, validate_only: bool) -> None:
@@ -186,7 +188,7 @@ class ConfigChanges:
         except ConfigError as error:
             code = ErrorCode.INVALID_CONFIG if target.kind == TOPICS_KIND else ErrorCode.INVALID_REQUEST
             raise ConfigRefused(code, str(error)) from None
-        if validate_only:
+        if validate_only and self.metadata.rules.config_changes_can_be_tried:
             return
         try:
             await write_config(self.session.current, target.kind, target.name, config)

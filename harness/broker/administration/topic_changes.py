@@ -129,7 +129,7 @@ class TopicChanges:
                 raise TopicRefused(ErrorCode.REASSIGNMENT_IN_PROGRESS, problem)
             alive = [broker.broker_id for broker in self.metadata.alive_brokers()]
             added = added_partitions(known.partitions, wanted, alive, self.metadata.racks())
-            if not validate_only:
+            if not (validate_only and self.metadata.rules.growth_can_be_tried):
                 await zk.set(topic_path(wanted.topic), _grown(known, added).encode(), ANY_VERSION)
                 _log.info("topic.grown name=%s added=%s", wanted.topic, added)
         except ZooKeeperError as error:

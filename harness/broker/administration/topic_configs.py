@@ -14,6 +14,7 @@ from typing import Any
 from harness.broker.configs.config import BrokerConfig
 from harness.broker.configs.config_types import ConfigError, unknown
 from harness.broker.configs.topic_properties import BY_NAME, inherited, parse_dynamic_config, parse_topic_config
+from harness.broker.rules import RIGHT, ProtocolRules
 from harness.broker.unexpected import failed
 from harness.broker.zookeeper.client import NoNode, WatchType, ZooKeeper, ZooKeeperError
 from harness.broker.zookeeper.session import ZooKeeperSession
@@ -53,10 +54,11 @@ class BrokerLayers:
 class TopicConfigs:
     """Effective properties of topics; `start` reads all from ZooKeeper and follows it from then on."""
 
-    def __init__(self, config: BrokerConfig, session: ZooKeeperSession) -> None:
+    def __init__(self, config: BrokerConfig, session: ZooKeeperSession, rules: ProtocolRules = RIGHT) -> None:
         self.layers = BrokerLayers()
         self._config = config
         self._session = session
+        self._rules = rules
         self._broker: Mapping[str, Any] = config.values
         self._own: dict[str, Mapping[str, Any]] = {}
         self._known: dict[str, Mapping[str, Any]] = {}
@@ -133,7 +135,8 @@ class TopicConfigs:
             return
         _log.info("broker_config.changed default=%s own=%s", default, own)
         self._defaults = inherited(self._broker)
-        self._known = {topic: {**self._defaults, **own} for topic, own in self._own.items()}
+        keeps = self._rules.topics_keep_their_properties
+        self._known = {topic: {**self._defaults, **(own if keeps else {})} for topic, own in self._own.items()}
         for listener in self._broker_listeners:
             listener(before, self._broker)
 

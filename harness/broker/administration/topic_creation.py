@@ -86,7 +86,7 @@ class TopicCreator:
                 topics=frozenset(await zk.children(TOPICS)),
             )
             topic = planner.plan(request, self.rng)
-            if not validate_only:
+            if not (validate_only and self.metadata.rules.creations_can_be_tried):
                 await create_topic(zk, topic.name, topic.assignment, topic.config, new_uuid(self.rng))
                 _log.info("topic.created name=%s assignment=%s", topic.name, topic.assignment)
         except TopicExists:

@@ -92,6 +92,7 @@ class Cleaning:
             transactions=CleanedTransactions(rules=log.rules),
             now_ms=self.now_ms,
             delete_retention_ms=log.settings.delete_retention_ms,
+            rules=log.rules,
         )
         log.expect_gaps()
         segments = between(log, 0, result.end_offset)

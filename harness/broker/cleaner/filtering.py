@@ -9,6 +9,7 @@ from harness.broker.cleaner.transactions import CleanedTransactions
 from harness.broker.log.batch import DELETE_HORIZON, BatchHeader, batch_with, records_section
 from harness.broker.log.compression import NO_COMPRESSION, compress
 from harness.broker.log.markers import read_marker
+from harness.broker.rules import RIGHT, ProtocolRules
 from harness.broker.wire.sentinels import NO_TIMESTAMP
 
 _CODEC = 0x07
@@ -26,6 +27,7 @@ class Filter:
     transactions: CleanedTransactions = field(default_factory=CleanedTransactions)
     now_ms: int
     delete_retention_ms: int
+    rules: ProtocolRules = RIGHT
     records_read: int = 0
     records_written: int = 0
     without_key: int = 0
@@ -54,12 +56,13 @@ class Filter:
         self.records_written += len(retained)
         if not retained:
             return self._without_records(header)
-        horizon_ms = header.delete_horizon_ms
+        horizon_ms = self._horizon_ms(header)
         if horizon_ms is None and not all(record.has_value for record in retained):
             horizon_ms = self.now_ms + self.delete_retention_ms
         elif len(retained) == len(records):
             return batch
-        return _rewritten(header, payload, retained, horizon_ms)
+        own_times = self.rules.cleaned_batches_have_own_times
+        return _rewritten(header, payload, retained, horizon_ms, own_times=own_times)
 
     def _control(self, batch: memoryview, header: BatchHeader) -> bytes | memoryview | None:
         self.records_read += header.records_count
@@ -76,7 +79,12 @@ class Filter:
         return _rewritten(header, payload, records, self.now_ms + self.delete_retention_ms)
 
     def _without_records(self, header: BatchHeader) -> bytes | None:
-        return _emptied(header) if header.base_offset in self.needed else None
+        is_needed = header.base_offset in self.needed and self.rules.cleaning_keeps_producers
+        return _emptied(header) if is_needed else None
+
+    def _horizon_ms(self, header: BatchHeader) -> int | None:
+        """Return when the tombstones of a batch may go; None for a batch that no cleaning has come past."""
+        return header.delete_horizon_ms if self.rules.tombstones_have_one_horizon else None
 
     def _keeps(self, record: RawRecord, header: BatchHeader) -> bool:
         offset = header.base_offset + record.offset_delta
@@ -87,8 +95,10 @@ class Filter:
             return False
         if offset < self.offsets.get(record.key):
             return False
-        horizon_ms = header.delete_horizon_ms
-        return record.has_value or horizon_ms is None or self.now_ms < horizon_ms
+        if record.has_value or not self.rules.tombstones_wait:
+            return record.has_value
+        horizon_ms = self._horizon_ms(header)
+        return horizon_ms is None or self.now_ms < horizon_ms
 
 
 def _emptied(header: BatchHeader) -> bytes:
@@ -96,11 +106,13 @@ def _emptied(header: BatchHeader) -> bytes:
     return batch_with(header._replace(attributes=attributes, base_timestamp=NO_TIMESTAMP, records_count=0), b"")
 
 
-def _rewritten(header: BatchHeader, payload: bytes, retained: list[RawRecord], horizon_ms: int | None) -> bytes:
+def _rewritten(
+    header: BatchHeader, payload: bytes, retained: list[RawRecord], horizon_ms: int | None, *, own_times: bool = True
+) -> bytes:
     """Return the batch with these records only; its timestamps count from the horizon, if there is one."""
     attributes = header.attributes & ~DELETE_HORIZON
     first_ms, max_ms = header.base_timestamp + retained[0].timestamp_delta, header.max_timestamp
-    if not header.is_log_append_time:
+    if own_times and not header.is_log_append_time:
         max_ms = header.base_timestamp + max(record.timestamp_delta for record in retained)
     if horizon_ms is not None:
         attributes |= DELETE_HORIZON

@@ -168,13 +168,16 @@ class BrokerEvents:
     async def _started(self, broker_ids: Sequence[int]) -> None:
         """Brokers have started: send them everything, and try leaderless partitions again."""
         others = [broker_id for broker_id in self._context.live_or_shutting_down if broker_id not in broker_ids]
-        self._env.tell_metadata(others)
-        self._env.tell_metadata(broker_ids, sorted(self._context.leadership))
+        if self._env.rules.caches_hear_of_started_brokers:
+            self._env.tell_metadata(others)
+        whole = self._env.rules.started_brokers_get_all_partitions
+        self._env.tell_metadata(broker_ids, sorted(self._context.leadership) if whole else ())
         returned = self._context.replicas_on(broker_ids)
         await self._replicas.change(returned, ReplicaStatus.ONLINE)
         await self._partitions.elect_missing(trigger="broker_start")
         await self._reassignments.resume(lambda _, assignment: bool(set(assignment.target) & set(broker_ids)))
-        await self._deletion.resume({topic for topic, _, _ in returned})
+        if self._env.rules.deletions_are_resumed:
+            await self._deletion.resume({topic for topic, _, _ in returned})
         await self.watch_registrations(broker_ids)
 
     async def _failed(self, broker_ids: Sequence[int]) -> None:

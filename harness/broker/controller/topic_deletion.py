@@ -111,7 +111,7 @@ class TopicDeletion:
         eligible: list[str] = []
         for topic in sorted(self._context.deleting):
             states = {self._context.replica_status.get(r) for r in self._context.replicas_of_topic(topic)}
-            if states <= {ReplicaStatus.DELETION_SUCCESSFUL}:
+            if self._is_deleted(states):
                 await self._complete(topic)
                 continue
             if ReplicaStatus.DELETION_STARTED in states:
@@ -123,6 +123,13 @@ class TopicDeletion:
             await self._replicas.change(retried, ReplicaStatus.OFFLINE)
         if eligible:
             await self._begin(eligible)
+
+    def _is_deleted(self, states: Collection[ReplicaStatus | None]) -> bool:
+        """Whether a topic is deleted whose replicas are in these states."""
+        left = {*states} - {ReplicaStatus.DELETION_SUCCESSFUL}
+        if len(left) < len(states) and not self._env.rules.deletion_waits_for_dead_brokers:
+            left -= {ReplicaStatus.DELETION_INELIGIBLE}
+        return not left
 
     async def _begin(self, topics: Sequence[str]) -> None:
         """Take partitions down once, send the deletion to all brokers, and delete every replica that can be deleted."""
@@ -155,7 +162,8 @@ class TopicDeletion:
         await self._replicas.change(deleted, ReplicaStatus.NON_EXISTENT)
         for level in await znodes_below(zk, topic_path(topic)):
             await self._env.writes.write_all([Delete(path=path) for path in level])
-        await self._env.writes.write(Delete(path=topic_config_path(topic)))
+        if self._env.rules.deletion_removes_configs:
+            await self._env.writes.write(Delete(path=topic_config_path(topic)))
         await self._env.writes.write(Delete(path=delete_topic_path(topic)))
         self._context.remove_topic(topic)
         log.info("deletion.complete topic=%s", topic)

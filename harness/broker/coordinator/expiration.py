@@ -109,7 +109,7 @@ class Expiration:
             or group.subscribes_to(partition[0])
         ):
             return False
-        if offset.expires_ms is not None:
+        if offset.expires_ms is not None and self.store.rules.commits_state_their_retention:
             return now_ms >= offset.expires_ms
         return now_ms - since_ms >= self.retention_ms
 

@@ -257,7 +257,8 @@ class Log:
         before = self.epochs.entries
         if self.epochs.assign(leader_epoch, start_offset):
             try:
-                self._save_epochs()
+                if self.rules.epochs_are_checkpointed:
+                    self._save_epochs()
             except OSError:
                 self.epochs = LeaderEpochCache(before)
                 raise
@@ -312,10 +313,14 @@ class Log:
 
         For an opaque batch, return its first offset, with its largest timestamp.
         """
+        start = self.log_start_offset if self.rules.lookups_skip_deleted_records else 0
         for segment in self._segments_from(self.log_start_offset):
             if segment.max_timestamp >= timestamp_ms:
                 for batch in segment.batches_reaching(timestamp_ms):
-                    record = record_reaching(batch, timestamp_ms, self.log_start_offset)
+                    if not self.rules.lookups_find_records:
+                        header = parse_header(batch)
+                        return max(header.base_offset, start), header.max_timestamp
+                    record = record_reaching(batch, timestamp_ms, start)
                     if record is not None:
                         return record
         return None
@@ -375,7 +380,8 @@ class Log:
         if count == len(self.segments):
             self._roll(self.log_end_offset)
         doomed = self.segments[:count]
-        self.advance_log_start(self.segments[count].base_offset)
+        if self.rules.log_start_moves_with_segments:
+            self.advance_log_start(self.segments[count].base_offset)
         del self.segments[:count]
         self.producer_history.segments_deleted([segment.base_offset for segment in doomed])
         for segment in doomed:
@@ -392,7 +398,7 @@ class Log:
             raise OffsetOutOfRange(f"{self.folder}: cannot start at {offset}, it ends at {self.log_end_offset}")
         if offset > self.log_start_offset:
             self.log_start_offset = offset
-            if self.epochs.truncate_from_start(offset):
+            if self.rules.epochs_end_with_records and self.epochs.truncate_from_start(offset):
                 self._save_epochs()
 
     def flush(self) -> None:

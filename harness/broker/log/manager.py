@@ -73,7 +73,7 @@ class LogManager:
         clean = self._storage.exists(CLEAN_SHUTDOWN_MARKER)
         recovery_points = self._read_or_reset(RECOVERY_POINTS)
         log_starts = self._read_or_reset(LOG_START_OFFSETS) if self._rules.log_starts_are_kept else {}
-        cleaned_to = self._read_cleaner_offsets()
+        cleaned_to = self._read_cleaner_offsets() if self._rules.gaps_are_remembered else {}
         loaded = []
         for unfinished in [name for name in self._storage.list("") if name.endswith(_FUTURE)]:
             logger.info("log.removed name=%s reason=its move did not end", unfinished)
@@ -106,7 +106,7 @@ class LogManager:
             origin = LogOrigin(topic=topic, partition=partition, clean=False)
             self._open(origin, settings or self._settings)
             log = self._logs[topic, partition]
-        elif settings is not None:
+        elif settings is not None and self._rules.loaded_logs_take_properties:
             log.settings = settings
         return log
 
@@ -296,7 +296,8 @@ class LogManager:
 
     def _write_recovery_points(self) -> None:
         write_offsets(self._storage, RECOVERY_POINTS, self._recovery_points())
-        write_offsets(self._storage, LOG_START_OFFSETS, self._log_start_offsets())
+        if self._rules.log_starts_are_checkpointed:
+            write_offsets(self._storage, LOG_START_OFFSETS, self._log_start_offsets())
 
     def _recovery_points(self) -> PartitionOffsets:
         synced_only = self._rules.recovery_points_are_synced

@@ -149,7 +149,7 @@ class ProducerHistory:
             position = snapshot
             self._incomplete = position > first and len(self.states) > 0
         for segment in segments:
-            if segment.next_offset <= position:
+            if segment.next_offset <= position or (snapshot is not None and not self._rules.snapshots_are_continued):
                 continue
             for header, marker in segment.written(position):
                 ended = self.states.note(header, marker)

@@ -37,14 +37,15 @@ def encode_snapshot(states: ProducerStates) -> bytes:
         _ENTRY.pack(
             producer_id,
             state.epoch,
-            state.batches[-1].last_sequence if state.batches else _NONE,
-            state.batches[-1].last_offset if state.batches else _NONE,
-            state.batches[-1].last_offset - state.batches[-1].base_offset if state.batches else 0,
+            batch.last_sequence if batch else _NONE,
+            batch.last_offset if batch else _NONE,
+            batch.last_offset - batch.base_offset if batch else 0,
             state.timestamp_ms,
             state.coordinator_epoch,
             _NONE if state.transaction_start is None else state.transaction_start,
         )
         for producer_id, state in sorted(states.items())
+        for batch in (states.in_snapshot(state),)
     )
     body = struct.pack(">i", len(states)) + entries
     return struct.pack(">hI", _VERSION, crc32c(body)) + body

@@ -118,8 +118,14 @@ class ProducerStates:
             for producer_id, state in states.items()
         }
         starts = {state.transaction_start: key for key, state in states.items() if state.transaction_start is not None}
-        self._open = dict(sorted(starts.items()))
+        self._open = dict(sorted(starts.items())) if self._rules.snapshots_keep_open_transactions else {}
         self._end = end_offset
+
+    def in_snapshot(self, state: ProducerState) -> RememberedBatch | None:
+        """Return the batch of a producer that a snapshot has: the last one, if there is any."""
+        if not state.batches:
+            return None
+        return state.batches[-1 if self._rules.snapshots_have_last_batches else 0]
 
     def remembered(self) -> set[int]:
         """Return the base offsets of the batches that show a retry or a gap."""

@@ -53,9 +53,10 @@ class _TooMuch:
     def __init__(self, log: Log) -> None:
         limit = log.settings.retention_bytes
         self._excess = log.size_bytes - limit if limit >= 0 else -1
+        self._leaves_enough = log.rules.retention_leaves_enough
 
     def __call__(self, segment: Segment, following: Segment | None) -> bool:
-        if self._excess < segment.size:
+        if self._excess < (segment.size if self._leaves_enough else 1):
             return False
         self._excess -= segment.size
         return True
@@ -76,7 +77,8 @@ class _Retention:
         for index, segment in enumerate(log.segments):
             following = log.segments[index + 1] if index + 1 < len(log.segments) else None
             committed = self.high_watermark >= segment.next_offset or not log.rules.retention_spares_uncommitted
-            if not committed or (following is None and not segment.size) or not rule(segment, following):
+            spared = following is None and not (segment.size and log.rules.retention_deletes_last_segments)
+            if not committed or spared or not rule(segment, following):
                 break
             self.deleting(self._line(segment, reason, log_bytes))
             log_bytes -= segment.size

@@ -290,7 +290,8 @@ class LeaderFetcher:
                 self.settings.counters.replication_bytes_in += len(answer.records)
             takes_over = self.settings.rules.followers_take_high_watermarks
             moved = takes_over and partition.follow_high_watermark(answer.high_watermark)
-            partition.follow_log_start(answer.log_start_offset)
+            if self.settings.rules.followers_take_log_starts:
+                partition.follow_log_start(answer.log_start_offset)
             if moved:
                 self.settings.committed(partition.key)
         except InvalidRecords as error:

@@ -309,9 +309,9 @@ class Partition:
         """
         if not self.log.settings.deletes:
             raise PartitionError(ErrorCode.POLICY_VIOLATION, "cleanup.policy has no delete")
-        if not 0 <= before <= self.high_watermark:
+        if not 0 <= before <= self.high_watermark and self.rules.deletions_past_the_end_are_refused:
             raise OffsetOutOfRange(f"cannot delete before {before}, the high watermark is {self.high_watermark}")
-        self._advance_log_start(before, "delete_records")
+        self._advance_log_start(min(before, self.high_watermark), "delete_records")
 
     def retain(self, now_ms: int) -> int:
         """Delete the segments that are not needed any more, and return their number; raises OSError."""

@@ -113,7 +113,8 @@ class Replicas:
             except OSError:
                 self._offline.add(key)
                 raise
-            checkpointed = self._checkpointed.get(key, 0)
+            is_known = self.rules.high_watermarks_come_from_checkpoints
+            checkpointed = self._checkpointed.get(key, 0) if is_known else log.log_end_offset
             hosted = self._partitions[key] = Partition(
                 key=key,
                 broker_id=self.broker_id,
