@@ -2,9 +2,9 @@
 
 import logging
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from time import monotonic
 from typing import Protocol
 
 log = logging.getLogger(__name__)
@@ -86,11 +86,11 @@ def number_of(count: int, what: str) -> str:
 def step(progress: Listener, what: str) -> Iterator[None]:
     """Report a step and its duration; only its start if it fails."""
     done = threading.Event()
-    began_s = time.monotonic()
+    began_s = monotonic()
 
     def still_at_it() -> None:
         while not done.wait(SILENCE_S):
-            progress.message(f"{what}: {time.monotonic() - began_s:.0f} s so far")
+            progress.message(f"{what}: {monotonic() - began_s:.0f} s so far")
 
     if not progress.doing(what):
         threading.Thread(target=still_at_it, name="still-at-it", daemon=True).start()
@@ -99,4 +99,4 @@ def step(progress: Listener, what: str) -> Iterator[None]:
     finally:
         done.set()
         progress.doing("")
-    progress.message(f"{what}: done in {time.monotonic() - began_s:.1f} s")
+    progress.message(f"{what}: done in {monotonic() - began_s:.1f} s")

@@ -21,11 +21,14 @@ class Heard(Silent):
             self.second.set()
 
 
-def test_a_step_says_how_long_it_took_when_it_is_done() -> None:
+def test_a_step_says_how_long_it_took_when_it_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    instants = iter((5.0, 7.5))
+    monkeypatch.setattr(progress, "monotonic", lambda: next(instants))
+    monkeypatch.setattr(progress, "SILENCE_S", 3600)
     heard = Heard()
     with step(heard, "facts"):
         assert heard.sentences == []
-    assert heard.sentences == ["facts: done in 0.0 s"]
+    assert heard.sentences == ["facts: done in 2.5 s"]
 
 
 def test_a_step_that_is_long_says_so_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
