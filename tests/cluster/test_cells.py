@@ -35,7 +35,7 @@ from tools.kills.place import Place
 from tools.pages.faults import refusal
 
 KAFKA, QUORUM = "kafka:3.9.1", "kafka:4.4.0"
-MARKS = {"process": [pytest.mark.cluster], "docker": [pytest.mark.docker], "simulated": []}
+MARKS = {"process": [pytest.mark.cluster], "docker": [pytest.mark.docker], "simulated": [pytest.mark.whole]}
 AT_S = 1.0
 MOMENT_S = 0.3
 GROUP = {

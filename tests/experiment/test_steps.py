@@ -256,6 +256,8 @@ def test_replicas_are_where_the_roles_are() -> None:
     assert history.remarks == []
 
 
+@pytest.mark.whole
+@pytest.mark.rotating(6)
 @pytest.mark.parametrize(
     "name",
     [

@@ -43,8 +43,8 @@ def drawn_scenarios(text: str = HEAD + LOAD + DRAWS) -> Iterator[tuple[Plan, Sce
 @pytest.mark.parametrize("name", BATTERY)
 def test_whatever_is_drawn_is_a_scenario_that_is_accepted(name: str) -> None:
     scenario = load_scenario(name)
-    different = set()
-    for seed in SEEDS:
+    different, seeds = set(), SEEDS[:5]
+    for seed in seeds:
         plan = make_plan(scenario, seed)
         assert (
             plan.to_json() == make_plan(scenario, seed).to_json() == Plan.model_validate_json(plan.to_json()).to_json()
@@ -53,7 +53,7 @@ def test_whatever_is_drawn_is_a_scenario_that_is_accepted(name: str) -> None:
         assert settled.draws is None
         assert read_scenario(scenario_yaml(settled), name) == settled
         different.add(scenario_yaml(settled))
-    assert len(different) == len(SEEDS)
+    assert len(different) == len(seeds)
 
 
 def test_what_is_stated_is_not_drawn() -> None:

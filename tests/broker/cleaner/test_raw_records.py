@@ -1,7 +1,7 @@
 """Records as ranges of bytes are the records that a decoder sees."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.broker.cleaner.raw_records import raw_records, with_base_timestamp
@@ -24,6 +24,7 @@ RECORDS = st.lists(
 )
 
 
+@settings(max_examples=30)
 @given(records=RECORDS, shift_ms=st.integers(-(10**12), 10**12), keep=st.integers(1, 7))
 def test_what_is_seen_and_what_is_copied(records: list[Record], shift_ms: int, keep: int) -> None:
     payload = encode_records(records, NOW_MS)
@@ -37,6 +38,7 @@ def test_what_is_seen_and_what_is_copied(records: list[Record], shift_ms: int, k
     assert decode_records(copied, len(chosen), 0, NOW_MS - shift_ms) == before[::keep]
 
 
+@settings(max_examples=30)
 @given(records=RECORDS, cut=st.integers(1, 30))
 def test_records_that_are_cut_short_are_refused(records: list[Record], cut: int) -> None:
     payload = encode_records(records, NOW_MS)

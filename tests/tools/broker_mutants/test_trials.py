@@ -146,12 +146,16 @@ def test_only_histories_that_a_mutant_changes_are_judged_and_only_until_it_is_fo
     assert in_own_process(digest) == intact.digest, "nothing of a mutant is left in this process"
 
 
+@pytest.mark.whole
+@pytest.mark.rotating(2)
 def test_a_mutant_that_is_not_found_is_put_to_the_whole_battery(intact: Intact, tmp_path: Path) -> None:
     changing = trial(mutant(REPLICATION, MILD), [5, 6])
     assert put_to([changing], Answering(HELD), intact, tmp_path) == [changing]
     assert (changing.outcome(), changing.differing) == (Outcome.UNSEEN, [5, 6])
 
 
+@pytest.mark.whole
+@pytest.mark.rotating(2)
 def test_a_mutant_with_enough_schedules_that_differ_is_not_put_to_more(intact: Intact, tmp_path: Path) -> None:
     changing, judge = trial(mutant(REPLICATION, MILD), [0, 1, 2, 6]), Answering(HELD)
     put_to([changing], judge, intact, tmp_path, enough=2, at_once=1)
@@ -159,6 +163,8 @@ def test_a_mutant_with_enough_schedules_that_differ_is_not_put_to_more(intact: I
     assert [each for each in judge.folders if each] == [[0, 1]]
 
 
+@pytest.mark.whole
+@pytest.mark.rotating(2)
 def test_a_changed_function_is_the_changed_source_wherever_it_is_referred_to(intact: Intact) -> None:
     """Other modules have imported it by name before it was changed."""
     of = mutant(REPLICATION, MILD)
@@ -174,6 +180,8 @@ def _digest_with(changed: list[tuple[FunctionType, CodeType]]) -> str:
     return digest()
 
 
+@pytest.mark.whole
+@pytest.mark.rotating(2)
 def test_a_mutant_that_leaves_no_history_is_in_doubt_and_says_why(
     intact: Intact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -184,6 +192,8 @@ def test_a_mutant_that_leaves_no_history_is_in_doubt_and_says_why(
     assert "more CPU time than it may" in hanging.says()
 
 
+@pytest.mark.whole
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize(
     ("module", "text"),
     [
