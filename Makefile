@@ -8,8 +8,9 @@ CHAOS_ENGINE ?= sail
 PIP_AUDIT = 2.10.1
 export VENV KAFKA_LIBS
 unexport PYTHONDONTWRITEBYTECODE # uv compiles nothing: without bytecode each of many processes would compile all it imports
-# CHAOS_ENGINE judges in the slow tier: Sail takes a fifth of the processor time. Apache Spark judges in fast tests and at night.
-# WORKERS is the number of workers of pytest. One of three has Spark's session, and all import every fast test; others wait more.
+# CHAOS_ENGINE judges in tests: Sail takes a fifth of the processor time. Apache Spark judges a part of all cases again in the
+# slow tier, drawn by the commit, and everything at night.
+# WORKERS is the number of workers of pytest. Each imports every test of its tier; slow tests wait more.
 RUN = PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 
 help: ## say what can be made
@@ -26,7 +27,7 @@ airflow: ## start Airflow on this machine with the DAGs and the page of this rep
 test: ## what must hold before a change is shown: lint, every fast test, one whole run; COVERAGE=1 adds the coverage
 	@./bootstrap.sh requirements-dev.txt
 	@mkdir -p artifacts; $(MAKE) --no-print-directory lint >artifacts/lint.txt 2>&1 & lint=$$!; trap 'kill $$lint' INT TERM; \
-	$(RUN) pytest --numprocesses $(or $(WORKERS),3) -m fast --junitxml=artifacts/test.xml $(if $(COVERAGE),--cov=harness --cov-report=); tests=$$?; \
+	$(RUN) CHAOS_ENGINE=$(CHAOS_ENGINE) pytest --numprocesses $(or $(WORKERS),2) -m fast --junitxml=artifacts/test.xml $(if $(COVERAGE),--cov=harness --cov-report=); tests=$$?; \
 	[ -z "$(COVERAGE)" ] || echo "coverage of harness/ by fast tests: $$($(RUN) coverage report --format=total) % of lines"; \
 	wait $$lint; lint=$$?; cat artifacts/lint.txt; exit $$((tests || lint))
 

@@ -15,12 +15,12 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-from harness.system.engine import ENGINE_VARIABLE, Engine
+from harness.system.engine import ENGINE_VARIABLE, REMOTE_VARIABLE, Engine, by_jvm
 from tests.airflow_server import airflow_server, pytest_runtest_makereport
 from tests.cluster.containers.engine_proxy import EngineProxy
 from tests.durations import pytest_terminal_summary
 from tests.sampling import pytest_report_header, waiting
-from tests.shared import ROOT, WHOLE, group_of, pytest_runtest_teardown, shared
+from tests.shared import JUDGES, ROOT, SPARK, again_by_spark, group_of, pytest_runtest_teardown, shared
 
 __all__ = [
     "airflow_server",
@@ -36,6 +36,9 @@ settings.load_profile("untimed")  # no verdict depends on how fast the machine i
 _airflow_home = tempfile.TemporaryDirectory(prefix="airflow-home-")
 os.environ["AIRFLOW_HOME"] = _airflow_home.name  # the first import of Airflow writes its configuration there
 
+if not os.environ.get(REMOTE_VARIABLE):
+    os.environ.setdefault(ENGINE_VARIABLE, Engine.SAIL)  # it takes a fifth of the CPU time of Apache Spark
+
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell's job in the background, and so in all its children
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -46,8 +49,7 @@ if TYPE_CHECKING:
 
 
 LONG = (
-    "spark",
-    WHOLE,
+    SPARK,
     "airflow",
     "tests/integration/test_tour.py",
     "tests/sweep/test_standalone_master.py",
@@ -71,25 +73,43 @@ LONG = (
 """Modules and groups that take a minute or more, the longest first: begun last, each would be waited for alone."""
 SLOW = {"airflow", "browser", "cluster", "docker", "jvm", "whole"}
 """Marks of what `make test` leaves to `make test-all`."""
-FIXTURES = {"airflow": "airflow", "airflow_server": "airflow", "docker_images": "docker", "engine_proxy": "docker"}
+FIXTURES = {
+    SPARK: "jvm",
+    "airflow": "airflow",
+    "airflow_server": "airflow",
+    "docker_images": "docker",
+    "engine_proxy": "docker",
+}
 """Fixtures that mark the tests that use them."""
-GROUP = pytest.StashKey[str]()
-"""Group of the running test."""
 SAYS_SLOW = re.compile(rf"\bmark\.({'|'.join(sorted(SLOW))})\b|\b({'|'.join(sorted(FIXTURES))})\b")
 """What the text of a module has that marks a test as slow."""
+ALL_SLOW = re.compile(
+    rf"\A(?!(?s:.*)\bmark\.smoke\b)(?s:.*)^pytestmark = .*\bmark\.({'|'.join(sorted(SLOW))})\b", re.MULTILINE
+)
+"""What it has that marks all of its tests as slow."""
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Collect no module without slow tests for the slow tier: each worker imports all that it collects."""
+    """Collect for a tier no module without a test of it: each worker imports all that it collects."""
     is_module = collection_path.suffix == ".py" and collection_path.name.startswith("test_")
-    if config.option.markexpr == "slow" and is_module and not says_slow(collection_path):
-        return True
-    return None
+    if is_module and is_slow_tier(config):
+        return None if says(SAYS_SLOW, collection_path) or is_judged_again(collection_path, config) else True
+    return True if is_module and config.option.markexpr == "fast" and says(ALL_SLOW, collection_path) else None
 
 
-def says_slow(module: Path) -> bool:
-    """Return whether a test of this module may be slow, by its text."""
-    return bool(SAYS_SLOW.search(module.read_text(encoding="utf-8")))
+def is_slow_tier(config: pytest.Config) -> bool:
+    """Return whether the slow tests of all modules are run."""
+    return bool(config.option.markexpr.startswith("slow"))
+
+
+def is_judged_again(module: Path, config: pytest.Config) -> bool:
+    """Return whether Apache Spark answers the fast tests of a module too, in the slow tier."""
+    return is_slow_tier(config) and module in again_by_spark()
+
+
+def says(pattern: re.Pattern[str], module: Path) -> bool:
+    """Return whether the text of a module has this."""
+    return bool(pattern.search(module.read_text(encoding="utf-8")))
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -103,10 +123,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         for fixture in FIXTURES.keys() & set(getattr(item, "fixturenames", ())):
             item.add_marker(FIXTURES[fixture])
         marks = {mark.name for mark in item.iter_markers()}
-        if "spark" in getattr(item, "fixturenames", ()) and {"spark", *group_of(item.nodeid).split()} - marks:
-            raise pytest.UsageError(f"{item.nodeid} shares the Spark session: its module must say so with a mark")
+        module = ROOT / item.nodeid.partition("::")[0]
+        if "spark" in marks and is_judged_again(module, config):
+            item.add_marker("jvm")
+            marks.add("jvm")
+        if "spark" in getattr(item, "fixturenames", ()) and not ("spark" in marks and says(JUDGES, module)):
+            raise pytest.UsageError(f"{item.nodeid} uses the Spark session: its module must say so with a mark")
         is_slow = bool(marks & SLOW) and "smoke" not in marks
-        if is_slow and not says_slow(ROOT / item.nodeid.partition("::")[0]):
+        if is_slow and not (says(SAYS_SLOW, module) or is_judged_again(module, config)):
             raise pytest.UsageError(f"{item.nodeid} is slow: its module must say so with a mark")
         item.add_marker("slow" if is_slow else "fast")
         if is_slow:
@@ -114,12 +138,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.option.markexpr == "slow" and (left_out := waiting(slow)):
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Let the session's fixtures know the test that they are made for."""
-    item.config.stash[GROUP] = group_of(item.nodeid)
 
 
 class ByModule(LoadScopeScheduling):
@@ -148,20 +166,28 @@ def _apache_spark(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.fixture(scope="session")
-def spark(pytestconfig: pytest.Config) -> "Iterator[SparkSession]":
-    """One Spark session for all tests that are marked `spark`.
-
-    CHAOS_ENGINE chooses its engine; in the slow tier for whole histories only, as the others there take Apache Spark.
-    """
+def apache_spark(pytestconfig: pytest.Config) -> "Iterator[SparkSession]":
+    """Apache Spark, one for all tests that need it and not another engine."""
     from harness.analysis.engine.session import spark_session, tuned
 
-    group = pytestconfig.stash.get(GROUP, "")
-    with shared(pytestconfig, "spark") as running:
+    with shared(pytestconfig, SPARK) as running:
         running.callback(gc.collect)  # objects that call the JVM when they are collected cannot do so later
-        anywhere = group == WHOLE or pytestconfig.option.markexpr != "slow"
-        session = running.enter_context(spark_session(anywhere=anywhere))
+        session = running.enter_context(spark_session())
         running.enter_context(tuned(session, 0))
         yield session
+
+
+@pytest.fixture(scope="module")
+def spark(request: pytest.FixtureRequest) -> "Iterator[SparkSession]":
+    """The engine that judges: Sail or what CHAOS_ENGINE names; Apache Spark where it is marked or drawn."""
+    if by_jvm() or request.node.get_closest_marker("jvm") or is_judged_again(request.path, request.config):
+        yield request.getfixturevalue(SPARK)
+        return
+    from harness.analysis.engine.session import spark_session, tuned
+
+    with spark_session(anywhere=True) as session, tuned(session, 0):
+        yield session
+        gc.collect()  # frames release on the server what is stored of them
 
 
 @pytest.fixture(scope="session")

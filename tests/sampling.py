@@ -15,9 +15,8 @@ from typing import TypeVar
 
 import pytest
 
-from tests.shared import ROOT
-
 T = TypeVar("T")
+ROOT = Path(__file__).resolve().parents[1]
 
 
 def drawn_by(root: Path) -> str:

@@ -8,19 +8,24 @@ from pathlib import Path
 
 import pytest
 
-WHOLE = "spark whole"
+from harness.system.engine import by_jvm
+from tests import sampling
+
+SPARK = "apache_spark"
 TOGETHER = {
-    re.compile(r"^tests/(analysis|experiment|ingest|simulation)/(?=(?s:.*)mark\.whole\b)(?s:.*)mark\.spark\b"): WHOLE,
-    re.compile(r"mark\.spark\b|\btable_of\b"): "spark",
+    re.compile(rf"\b{SPARK}\b|\[pytest\.mark\.spark, pytest\.mark\.jvm\b"): SPARK,
     re.compile(r"\bairflow_server: Airflow\b"): "airflow",
     re.compile(r"\bcluster: dict\b"): "cluster",
 }
-"""What a module says, after its path, that shares a Spark session, an Airflow or a cluster: one worker starts it.
+"""What the text of a module says that shares Apache Spark, an Airflow or a cluster: one worker starts it.
 
-Of a group's name the first word is what it shares. Whole histories that are judged, and nothing more, have a session of
-their own: all others would wait for one worker, and any engine can judge them, while sweeps take Apache Spark.
+Other modules that judge share nothing, as Sail starts in 20 ms; with CHAOS_ENGINE=spark they share Apache Spark too.
 """
-ROOT = Path(__file__).resolve().parents[1]
+JUDGES = re.compile(r"\bmark\.spark\b|\btable_of\b")
+OF_FACTS = re.compile(r"\bmark\.spark\b(?!, pytest\.mark\.(jvm|whole)\b)")
+AGAIN = 4
+"""Modules whose tests Apache Spark answers again in the slow tier."""
+ROOT = sampling.ROOT
 RUNNING = pytest.StashKey[dict[str, ExitStack]]()
 
 
@@ -29,14 +34,19 @@ def group_of(nodeid: str) -> str:
     return _group_of(nodeid.partition("::")[0])
 
 
-def shared_by(nodeid: str) -> str:
-    """Return what a test's module shares with its group."""
-    return group_of(nodeid).partition(" ")[0]
+@cache
+def again_by_spark() -> frozenset[Path]:
+    """Return the modules, drawn by the commit, whose tests Apache Spark answers again in the slow tier."""
+    paths = sorted(ROOT.glob("tests/**/test_*.py"))
+    judging = [path for path in paths if OF_FACTS.search(path.read_text(encoding="utf-8"))]
+    return frozenset(sampling.sampled(judging, AGAIN))
 
 
 @cache
 def _group_of(module: str) -> str:
-    text = f"{module}\n{Path(ROOT, module).read_text(encoding='utf-8')}"
+    text = Path(ROOT, module).read_text(encoding="utf-8")
+    if ROOT / module in again_by_spark() or (by_jvm() and JUDGES.search(text)):
+        return SPARK
     return next((group for pattern, group in TOGETHER.items() if pattern.search(text)), module)
 
 
@@ -54,8 +64,8 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
     A worker of pytest-xdist has the modules of a group one after the other; in a single process others come between.
     """
-    shares = shared_by(item.nodeid)
+    shares = group_of(item.nodeid)
     running = item.config.stash.get(RUNNING, {}).get(shares)
-    is_last = nextitem is None or shared_by(nextitem.nodeid) != shares
+    is_last = nextitem is None or group_of(nextitem.nodeid) != shares
     if running is not None and is_last and hasattr(item.config, "workerinput"):
         running.close()

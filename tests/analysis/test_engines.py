@@ -1,7 +1,5 @@
 """Sail judges as Apache Spark does: the cases of every check, and recorded histories, whose answers Spark has given."""
 
-import importlib
-import json
 import os
 import subprocess
 import sys
@@ -21,7 +19,6 @@ from harness.analysis.engine.session import TASK_BYTES, tuned
 from harness.analysis.judge import Judgement, Question, judge_sources, questions
 from harness.analysis.sources.reading import CORRUPT, from_table, read
 from harness.cli.judge import behind_uri
-from harness.contracts import registry
 from harness.errors import EvidenceError, HarnessError, ScenarioError, SparkError
 from harness.ingest.lines import RecordedEvidence
 from harness.ingest.settings import AllowedSettings
@@ -36,17 +33,14 @@ from harness.system.engine import ENGINE_VARIABLE, Engine
 from harness.system.scratch import scratch_folder
 from harness.verdict import SystemVerdict
 from tests.analysis.run_folders import write_intact_run
-from tests.checks import answers
-from tests.checks.answers import batches_of, confirm, judged
 from tests.histories.one_table import one_table
-from tests.ingest.test_lines import MISFITS, SEND
+from tests.ingest.test_lines import SEND
 from tests.simulation.scenarios import KILL_LEADER, scenario
 from tests.sweep.losing import lost
 
 pytestmark = pytest.mark.whole
 
 KEPT = histories_in(Path(__file__).parents[1] / "histories")
-CHECKS = registry.names(registry.Kind.CHECK)
 IN_TASKS = 3 * TASK_BYTES
 """As large as that, evidence is judged in several tasks."""
 
@@ -55,17 +49,6 @@ IN_TASKS = 3 * TASK_BYTES
 def sail() -> Iterator[SparkSession]:
     with scratch_folder() as scratch, sail_session(scratch) as session, tuned(session, 0):
         yield session
-
-
-@pytest.mark.parametrize("check", CHECKS)
-def test_a_check_answers_its_cases_as_on_apache_spark(check: str, sail: SparkSession) -> None:
-    plugin = registry.check(check)
-    importlib.import_module(f"tests.checks.test_{type(plugin).__module__.rpartition('.')[2]}")
-    tables = [cases for name, cases in answers.TABLES if name == check]
-    for batch in batches_of(sail, tables[-1]):
-        answer = judged(plugin, batch)
-        for name, case in batch.cases.items():
-            confirm(case, answer[name])
 
 
 def test_what_is_grouped_and_stored_keeps_every_run_whole(sail: SparkSession) -> None:
@@ -112,16 +95,6 @@ def test_a_sweep_gets_the_answers_of_apache_spark(sail: SparkSession, tmp_path: 
     assert [(each.system.name, each.error) for each in verdicts] == [("PASS", ""), ("FAIL", ""), ("PASS", "")]
     assert {"lost-write", "I10"} <= {check.check for check in verdicts[1].checks if check.violations}
     assert not list(sweep.judged.rglob("tables")), "what was unpacked is gone"
-
-
-@pytest.mark.parametrize("name", MISFITS)
-def test_a_line_of_others_that_does_not_fit_is_explained_as_on_apache_spark(
-    name: str, sail: SparkSession, tmp_path: Path
-) -> None:
-    (line, explanation), path = MISFITS[name], tmp_path / "operations.jsonl"
-    path.write_text(f"{json.dumps(SEND)}\n\n{json.dumps(line)}\n", encoding="utf-8")
-    evidence = RecordedEvidence(sail, {"operations": [str(path)]})
-    assert evidence.explain(["operations/operations.jsonl"]) == [f"{path}:3: {explanation}"]
 
 
 def test_a_row_of_others_that_does_not_fit_is_explained_as_on_apache_spark(sail: SparkSession, tmp_path: Path) -> None:

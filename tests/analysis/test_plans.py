@@ -21,7 +21,7 @@ from harness.contracts.checks import Settings
 from harness.values import ACKS_ALL
 from tests.analysis.fact_rows import sent, table_of
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.jvm]
 
 SETTINGS = Settings(
     acks=frozenset({ACKS_ALL}), min_insync_replicas=2, unclean_leader_election=False, idempotence=True, power_loss=False

@@ -8,10 +8,11 @@ from typing import cast
 
 import pytest
 
+from harness.system.engine import ENGINE_VARIABLE
 from tests import sampling
 from tests.conftest import pytest_collection_modifyitems, pytest_ignore_collect
 from tests.durations import lines
-from tests.shared import ROOT, group_of
+from tests.shared import ROOT, SPARK, _group_of
 
 PARTS = list(range(20))
 
@@ -56,7 +57,8 @@ def collected(*items: Item, tier: str) -> list[Item]:
     ("marks", "fixtures", "tier"),
     [
         pytest.param([], ["tmp_path"], "fast", id="a test that needs nothing"),
-        pytest.param(["spark"], ["spark"], "fast", id="one that shares the Spark session"),
+        pytest.param(["spark"], ["spark"], "fast", id="one that judges"),
+        pytest.param([], ["apache_spark"], "slow", id="one that judges by Apache Spark alone"),
         pytest.param(["cluster"], [], "slow", id="one that starts real processes"),
         pytest.param(["cluster", "smoke"], [], "fast", id="the one whole run"),
         pytest.param(["spark", "whole"], [], "slow", id="one of many whole histories"),
@@ -65,7 +67,7 @@ def collected(*items: Item, tier: str) -> list[Item]:
     ],
 )
 def test_every_test_is_in_one_tier(marks: Sequence[str], fixtures: Sequence[str], tier: str) -> None:
-    item = Item(marks, fixtures)
+    item = Item(marks, fixtures, module="tests/analysis/test_plans.py")
     collected(item, tier="")
     assert {"fast", "slow"} & set(item.marks) == {tier}
 
@@ -73,25 +75,28 @@ def test_every_test_is_in_one_tier(marks: Sequence[str], fixtures: Sequence[str]
 @pytest.mark.parametrize(
     ("marks", "module"),
     [
-        pytest.param([], "tests/analysis/engine/test_jvm.py", id="a test without the mark"),
-        pytest.param(["spark"], "tests/system/test_pids.py", id="a module that another worker may have"),
+        pytest.param([], "tests/analysis/test_plans.py", id="a test without the mark"),
+        pytest.param(["spark"], "tests/system/test_pids.py", id="a module whose text does not say so"),
     ],
 )
-def test_who_shares_the_session_says_so(marks: Sequence[str], module: str) -> None:
-    with pytest.raises(pytest.UsageError, match="shares the Spark session"):
+def test_a_test_that_judges_is_marked(marks: Sequence[str], module: str) -> None:
+    with pytest.raises(pytest.UsageError, match="uses the Spark session"):
         collected(Item(marks, ["spark"], module), tier="")
 
 
 @pytest.mark.parametrize(
-    ("module", "group"),
+    ("engine", "module", "shares"),
     [
-        pytest.param("tests/analysis/test_judge_many.py", "spark whole", id="whole histories have one of their own"),
-        pytest.param("tests/analysis/test_judge.py", "spark", id="of small ones those share one that share no more"),
-        pytest.param("tests/sweep/test_jobs.py", "spark", id="and so do sweeps"),
+        pytest.param("sail", "tests/analysis/test_judge.py", False, id="Sail is started for each module"),
+        pytest.param("spark", "tests/analysis/test_judge.py", True, id="Apache Spark is shared where it judges all"),
+        pytest.param("spark", "tests/system/test_pids.py", False, id="other modules share nothing"),
+        pytest.param("sail", "tests/sweep/test_jobs.py", True, id="sweeps share Apache Spark"),
+        pytest.param("sail", "tests/analysis/engine/test_jvm.py", True, id="and so does a test that takes the fixture"),
     ],
 )
-def test_few_sessions_are_shared_by_many(module: str, group: str) -> None:
-    assert group_of(f"{module}::test_it") == group
+def test_modules_share_apache_spark(engine: str, module: str, shares: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ENGINE_VARIABLE, engine)
+    assert (_group_of.__wrapped__(module) == SPARK) is shares
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 """Puts a table of cases, each a run of a handful of rows, to one check, and compares its answers."""
 
+import importlib
 import json
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -104,13 +106,13 @@ class Batch:
     facts: dict[str, DataFrame]
 
 
-TABLES: list[tuple[str, Mapping[str, Case]]] = []
-"""Every table of cases of the modules that are imported, and the check that judges it."""
+TABLES: list[Mapping[str, Case]] = []
+"""Every table of cases of the modules that are imported."""
 
 
 def table_of(check: str, cases: Mapping[str, Case]) -> Callable[..., None]:
     """Return a test that puts every case to a check."""
-    TABLES.append((check, cases))
+    TABLES.append(cases)
 
     @cache
     def answers(spark: SparkSession) -> dict[str, Answer]:
@@ -125,18 +127,31 @@ def table_of(check: str, cases: Mapping[str, Case]) -> Callable[..., None]:
     return test
 
 
+def tables_in(check: str) -> list[Mapping[str, Case]]:
+    """Return the tables of cases of a check, by the name of its module."""
+    name = f"tests.checks.test_{check}"
+    TABLES.clear()
+    sys.modules.pop(name, None)
+    importlib.import_module(name)
+    return list(TABLES)
+
+
 def batches_of(spark: SparkSession, cases: Mapping[str, Case]) -> list[Batch]:
     """Return the cases as facts, a run each; those with other settings are judged by another job."""
     batches = []
-    for _, group in groupby(sorted(cases.items(), key=_alike), key=_alike):
-        alike = dict(group)
-        rows = [(table, row | {"run_id": name}) for name, case in alike.items() for table, row in case.rows]
-        batches.append(Batch(alike, facts(spark, *rows)))
+    for part in alike(cases):
+        rows = [(table, row | {"run_id": name}) for name, case in part.items() for table, row in case.rows]
+        batches.append(Batch(part, facts(spark, *rows)))
     return batches
 
 
-def _alike(item: tuple[str, Case]) -> str:
-    return repr(item[1].settings)
+def alike(cases: Mapping[str, Case]) -> list[dict[str, Case]]:
+    """Return the cases in groups with the same settings."""
+
+    def settings(item: tuple[str, Case]) -> str:
+        return repr(item[1].settings)
+
+    return [dict(group) for _, group in groupby(sorted(cases.items(), key=settings), key=settings)]
 
 
 def confirm(case: Case, answer: Answer) -> None:

@@ -1,16 +1,13 @@
 """What tests of expectations share: a context that writes nothing, and batches of tables in both engines."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pandas as pd
 import pyarrow as pa
 import pytest
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
-ENGINES = ("pandas", "spark")
+ENGINES = ("pandas", pytest.param("spark", marks=pytest.mark.jvm))
 
 
 @pytest.fixture(scope="session")
@@ -35,7 +32,7 @@ def gx_context() -> Any:
 
 
 @pytest.fixture(scope="session")
-def batch_of(spark: "SparkSession", gx_context: Any) -> Callable[..., Any]:
+def batch_of(request: pytest.FixtureRequest, gx_context: Any) -> Callable[..., Any]:
     """Make a batch of a user's own table: call with an engine and a pandas frame."""
     assets = {
         "pandas": gx_context.data_sources.add_pandas("own in pandas").add_dataframe_asset("table"),
@@ -47,6 +44,6 @@ def batch_of(spark: "SparkSession", gx_context: Any) -> Callable[..., Any]:
         if engine == "pandas":
             return batches[engine].get_batch({"dataframe": frame})
         table = pa.Table.from_pandas(frame, preserve_index=False)
-        return batches[engine].get_batch({"dataframe": spark.createDataFrame(table)})
+        return batches[engine].get_batch({"dataframe": request.getfixturevalue("apache_spark").createDataFrame(table)})
 
     return batch

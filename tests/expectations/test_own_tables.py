@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-pytestmark = pytest.mark.spark
-
 in_both_engines = pytest.mark.parametrize("engine", ENGINES)
 TERMS = pd.DataFrame({"shard": ["a", "a", "a", "b"], "term": [2, None, 2, 1], "at": [10, 11, 12, 13]}).convert_dtypes()
 
@@ -100,7 +98,7 @@ def test_without_kinds_a_committed_offset_may_never_be_lower_than_any_before(
 
 
 def test_all_expectations_about_one_spark_table_are_answered_by_one_job(
-    spark: "SparkSession", batch_of: Callable[..., Any]
+    apache_spark: "SparkSession", batch_of: Callable[..., Any]
 ) -> None:
     from great_expectations.core.expectation_suite import ExpectationSuite
 
@@ -108,13 +106,13 @@ def test_all_expectations_about_one_spark_table_are_answered_by_one_job(
 
     columns = {name: [0, 0] for name in RECORDS.columns}
     batch = batch_of("spark", pd.DataFrame(columns | {"offset": [0, 1], "sequence": [0, 1]}))
-    spark.sparkContext.setJobGroup("judged", "all of a suite")
+    apache_spark.sparkContext.setJobGroup("judged", "all of a suite")
     try:
         result = batch.validate(ExpectationSuite(name="own", expectations=list(RECORDS.expectations)))
     finally:
-        spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type] # PySpark's annotation forgets that None unsets
+        apache_spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)  # type: ignore[arg-type] # PySpark's annotation forgets that None unsets
     assert result.success
-    assert len(spark.sparkContext.statusTracker().getJobIdsForGroup("judged")) == 1
+    assert len(apache_spark.sparkContext.statusTracker().getJobIdsForGroup("judged")) == 1
 
 
 @pytest.mark.parametrize(

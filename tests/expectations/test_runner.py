@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-pytestmark = pytest.mark.spark
-
-
 @dataclass
 class Network:
     """The hosts that this process looked up while `watched`."""
@@ -213,7 +210,7 @@ def test_what_the_suites_make_of_a_run(case: str, tmp_path: Path) -> None:
 
 
 def test_large_tables_are_judged_by_spark_as_small_ones_by_pandas(
-    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    apache_spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from expectations import tables
     from expectations.runner import run

@@ -25,7 +25,7 @@ from harness.sweep.sweep import Candidate, ScheduleVerdict
 from tests.histories.one_table import one_table
 from tests.sampling import sampled
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole]
+pytestmark = [pytest.mark.spark, pytest.mark.jvm]
 
 KEPT = histories_in(Path(__file__).parent)
 TODAY = sampled(KEPT, 4)

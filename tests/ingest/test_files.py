@@ -8,16 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
-from harness.analysis.engine.compat import is_connect
 from harness.errors import EvidenceError
 from harness.ingest.files import Files, stored_files
 from harness.ingest.hadoop_files import HadoopFiles
 from harness.ingest.local_files import LocalFiles, local_bytes
 from harness.system.chain import all_chained
-
-pytestmark = pytest.mark.spark
 
 LINE = b'{"index":0}\n'
 
@@ -37,13 +33,11 @@ def folder(tmp_path: Path) -> Path:
     return root
 
 
-@pytest.fixture(params=["hadoop", "local"])
-def files(request: pytest.FixtureRequest, spark: SparkSession) -> Files:
+@pytest.fixture(params=[pytest.param("hadoop", marks=pytest.mark.jvm), "local"])
+def files(request: pytest.FixtureRequest) -> Files:
     if request.param == "local":
         return LocalFiles()
-    if is_connect(spark):
-        pytest.skip("the chosen engine has no JVM here, so Hadoop is not used")
-    return HadoopFiles(spark)
+    return HadoopFiles(request.getfixturevalue("apache_spark"))
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,13 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import types as T
 
-from harness.analysis.engine.compat import is_connect
 from harness.ingest.files import stored_files
 from harness.ingest.local_files import LocalFiles
 from harness.ingest.reading import BROKEN, FILE, KEYS, TEXT, lines, parsed_parts
 from harness.system.chain import all_chained
 from tests.analysis.sources.test_parsed_lines import LINES
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.jvm]
 
 SCHEMA = (
     T.StructType([T.StructField("number", T.LongType()), T.StructField("half", T.DoubleType())])
@@ -83,8 +82,6 @@ def parsed(path: Path) -> Rows:
 @pytest.fixture(scope="module")
 def read(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Rows, Path]]:
     """The rows of each file as Apache Spark reads them, and the file."""
-    if is_connect(spark):
-        pytest.skip("Apache Spark was not chosen")
     folder = tmp_path_factory.mktemp("lines")
     for name, content in CONTENTS.items():
         (folder / f"{name}.jsonl").write_bytes(content)

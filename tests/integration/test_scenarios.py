@@ -208,7 +208,7 @@ def results(runs: Path, jars: None) -> dict[str, dict[str, Any]]:
     places = [runs / str(number) for number in range(len(CASES))]
     with ThreadPoolExecutor(2) as drives:
         folders = dict(zip(CASES, drives.map(driven, CASES.values(), places), strict=True))
-    code, answers = chaos("rejudge", *(str(folder.root) for folder in folders.values()))
+    code, answers = chaos("rejudge", "--engine", "spark", *(str(folder.root) for folder in folders.values()))
     assert code == max(answer["exit_code"] for answer in answers)
     by_folder = {answer["folder"]: answer for answer in answers}
     return {name: by_folder[str(folder.root)] for name, folder in folders.items()}

@@ -1,6 +1,5 @@
 """Puts mutants to the tables of `tests/checks/`, all in one session: a mutant that no case notices survives."""
 
-import importlib
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,8 +13,7 @@ from pyspark.sql import SparkSession
 
 from harness.contracts import registry
 from harness.contracts.checks import Check
-from tests.checks import answers
-from tests.checks.answers import Batch, batches_of, confirm, judged
+from tests.checks.answers import Batch, batches_of, confirm, judged, tables_in
 from tests.mutation.mutants import Mutant, mutants
 
 CHECKS = "kafka_chaos.checks"
@@ -103,10 +101,7 @@ class Judge:
 
     def _tables(self, check: str) -> list[Batch]:
         if check not in self._batches:
-            answers.TABLES.clear()
-            sys.modules.pop(f"tests.checks.test_{check}", None)
-            importlib.import_module(f"tests.checks.test_{check}")
-            self._batches[check] = [batch for _, cases in answers.TABLES for batch in batches_of(self._spark, cases)]
+            self._batches[check] = [batch for cases in tables_in(check) for batch in batches_of(self._spark, cases)]
         return self._batches[check]
 
 

@@ -40,7 +40,7 @@ from tests.simulation.scenarios import EXPIRE_CONTROLLER, KILL_LEADER, scenario
 from tests.sweep.losing import lost
 from tests.verdicts import CONFIRMED, FAIL, PASS, UNKNOWN
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole, pytest.mark.rotating(6)]
+pytestmark = [pytest.mark.spark, pytest.mark.jvm, pytest.mark.rotating(6)]
 
 SCHEDULES = 3 * SHARE
 """Three shares: more than one for each core of a small machine."""

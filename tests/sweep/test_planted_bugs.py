@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-pytestmark = [pytest.mark.spark, pytest.mark.whole]
+pytestmark = [pytest.mark.spark, pytest.mark.jvm]
 
 SEED = 1
 PLANTED = Path(__file__).parent / "planted"

@@ -160,6 +160,7 @@ def test_a_small_night_has_the_steps_of_a_whole_one(tmp_path: Path) -> None:
     assert [each.name for each in whole] == [each.name for each in small]
     assert whole[0].environment == {
         "CHAOS_SAMPLE": "all",
+        "CHAOS_ENGINE": "spark",
         "CHAOS_HISTORIES": "2000",
         "CHAOS_DAMAGES": "2000",
         "CHAOS_GATE_HISTORIES": "100000",

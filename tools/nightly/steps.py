@@ -9,6 +9,7 @@ from harness.cluster.systems.system import system_named
 from harness.scenario.file import load_scenario
 from harness.scenario.source import options
 from harness.scenario.suite import SuiteRun, load_suite
+from harness.system.engine import Engine
 from harness.verdict import ExitCode
 from tools.peers import KAFKA_LIBS
 
@@ -108,6 +109,7 @@ def steps(scale: float, seed: int, folder: Path) -> list[Step]:
             command=(*python, "pytest", *tests, f"--junitxml={folder / 'tests.xml'}"),
             environment={
                 "CHAOS_SAMPLE": sample,
+                "CHAOS_ENGINE": Engine.SPARK,
                 "CHAOS_HISTORIES": str(histories),
                 "CHAOS_DAMAGES": str(damages),
                 "CHAOS_GATE_HISTORIES": str(scaled(GATE_HISTORIES)),

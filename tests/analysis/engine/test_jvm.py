@@ -81,9 +81,8 @@ def chaos(scratch: Path, place: str, *arguments: str) -> subprocess.CompletedPro
     return done
 
 
-@pytest.mark.spark
 def test_a_run_is_unknown_and_can_be_judged_again(
-    spark: "SparkSession", scratch: Path, scenario: Path, tmp_path: Path
+    apache_spark: "SparkSession", scratch: Path, scenario: Path, tmp_path: Path
 ) -> None:
     place = "harness.analysis.judge.run_checks"
     done = chaos(scratch, place, "run", str(scenario), "--seed", "1", "--runs", str(tmp_path / "runs"))

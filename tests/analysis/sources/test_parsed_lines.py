@@ -11,8 +11,6 @@ from harness.analysis.sources import parsed_lines
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-pytestmark = pytest.mark.spark
-
 LINES = {
     "all that there are columns for": b'{"number":1,"half":0.5,"is":true,"text":"a","list":[1,2],"inner":{"x":3}}',
     "nothing": b"{}",
@@ -58,16 +56,13 @@ LINES = {
 
 
 @pytest.mark.parametrize("name", LINES)
-def test_a_line_is_read_as_apache_spark_reads_it(name: str, spark: "SparkSession", tmp_path: Path) -> None:
+def test_a_line_is_read_as_apache_spark_reads_it(name: str, apache_spark: "SparkSession", tmp_path: Path) -> None:
     from pyspark.sql import functions as F
     from pyspark.sql import types as T
 
-    from harness.analysis.engine.compat import is_connect
     from harness.analysis.sources.parsed_lines import rows_of
     from harness.analysis.sources.reading import CORRUPT, PERMISSIVE, with_corrupt
 
-    if is_connect(spark):
-        pytest.skip("Apache Spark was not chosen")
     inner = T.StructType([T.StructField("x", T.LongType())])
     schema = (
         T.StructType([T.StructField("number", T.LongType()), T.StructField("half", T.DoubleType())])
@@ -78,7 +73,7 @@ def test_a_line_is_read_as_apache_spark_reads_it(name: str, spark: "SparkSession
     )
     (tmp_path / "lines.jsonl").write_bytes(LINES[name] + b"\n")
     columns = T.StructType([*with_corrupt(schema), T.StructField("lines", T.LongType())])
-    lines = spark.read.schema(columns).options(**PERMISSIVE).json(str(tmp_path / "lines.jsonl"))
+    lines = apache_spark.read.schema(columns).options(**PERMISSIVE).json(str(tmp_path / "lines.jsonl"))
     by_spark = [row.asDict(recursive=True) for row in lines.where(F.col("lines").isNull()).drop("lines").collect()]
     line, other = ("run", "file", LINES[name]), ("run", "file", b"nonsense")
     alone, (*beside, last) = (
