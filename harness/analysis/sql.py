@@ -36,15 +36,21 @@ def make_views(spark: SparkSession, folders: Sequence[RunFolder], query: str) ->
     for folder in folders:
         if not folder.facts.is_dir():
             raise ScenarioError(f"{folder.root} was not judged: chaos rejudge {folder.root}")
-    _overview(spark, folders).createOrReplaceTempView(OVERVIEW)
-    _meanings(spark).createOrReplaceTempView(MEANINGS)
+    _make(_overview(spark, folders), OVERVIEW, query)
+    _make(_meanings(spark), MEANINGS, query)
     for name in _named(query, TABLES):
         paths = [fact_path(folder.facts, name) for folder in folders]
         rows = _read(spark, [to_read(spark, path) for path in paths if path.is_dir()], TABLES[name].columns)
-        rows.createOrReplaceTempView(name)
+        _make(rows, name, query)
     for name in _named(query, [FINDINGS]):
         findings = [to_read(spark, folder.findings) for folder in folders if any(folder.findings.rglob("*.parquet"))]
-        _read(spark, findings, _FINDINGS).createOrReplaceTempView(name)
+        _make(_read(spark, findings, _FINDINGS), name, query)
+
+
+def _make(rows: DataFrame, name: str, query: str) -> None:
+    """Make a view under its name and as the query spells it: names of views differ by case in Sail 0.7.2."""
+    for spelling in {name, *(word for word in re.findall(r"\w+", query) if word.lower() == name)}:
+        rows.createOrReplaceTempView(spelling)
 
 
 def _named(query: str, names: Iterable[str]) -> list[str]:
