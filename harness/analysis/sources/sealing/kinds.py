@@ -1,12 +1,15 @@
 """How are the tables of each kind of evidence made? Each returns what its lines say that they are."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
+from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec.json import decode
 
+from harness.analysis.sources.arrow_lines import FEW_BYTES
 from harness.analysis.sources.lines import ENDS, RECORD_LINE, SCHEMAS, struct_of
 from harness.analysis.sources.sealing.brokers import write_state_changes
 from harness.analysis.sources.sealing.clients import write_operations
@@ -16,7 +19,7 @@ from harness.analysis.sources.sealing.rows import (
     Odd,
     columns_of,
     few_rows,
-    file_rows,
+    json_rows,
     null_if_unknown,
     require,
     require_known,
@@ -31,16 +34,17 @@ from harness.store.folder import TRANSACTIONS_DUMP
 from harness.store.history import ReplicaState
 from harness.values import OFFSETS_TOPIC
 
+PLACE = "place"
 _RECORDS, _TRANSACTIONS = Layout(RECORD_LINE), Layout(SCHEMAS["replicas"])
 
 
 def _replicas(write: Write, files: Files) -> set[str]:
     dumps = []
     present: set[str] = set()
-    for name, parts in groupby(sorted(files, key=lambda file: file[0].name), key=lambda file: file[0].name):
-        layout = _TRANSACTIONS if name == TRANSACTIONS_DUMP else _RECORDS
-        lines = pa.concat_tables([file_rows(path, layout, number) for path, number in parts])
-        records = where(lines, "type", "record").sort_by([("offset", "ascending"), ("broker", "ascending")])
+    for layout, some in _together(files):
+        lines = _lines_of(some, layout)
+        order = [(PLACE, "ascending"), ("offset", "ascending"), ("broker", "ascending")]
+        records = where(lines, "type", "record").sort_by(order)
         numbered = pc.if_else(pc.greater_equal(records["producer_id"], 0), records["sequence"], NO_SEQUENCE)
         of_coordinator = pc.or_(
             pc.is_null(records["producer_id"]), pc.fill_null(pc.equal(records["topic"], OFFSETS_TOPIC), True)
@@ -60,6 +64,40 @@ def _replicas(write: Write, files: Files) -> set[str]:
     require(pc.all(pc.equal(states["damage"], ""), min_count=0).as_py(), "a replica's log is damaged")
     write(REPLICAS.name, {**columns_of(states), "high_watermark": null_if_unknown(states["high_watermark"])})
     return present
+
+
+def _together(files: Files) -> Iterator[tuple[Layout, Files]]:
+    """Yield files that are read at once, in the order of their names: all dumps of some replicas, few bytes or one."""
+    some: list[tuple[Path, int]] = []
+    size_bytes = 0
+    for name, of_name in groupby(sorted(files, key=_name), key=_name):
+        parts = list(of_name)
+        if name == TRANSACTIONS_DUMP:
+            yield _TRANSACTIONS, parts
+            continue
+        more_bytes = sum(path.stat().st_size for path, _ in parts)
+        if some and size_bytes + more_bytes > FEW_BYTES:
+            yield _RECORDS, some
+            some, size_bytes = [], 0
+        some, size_bytes = some + parts, size_bytes + more_bytes
+    if some:
+        yield _RECORDS, some
+
+
+def _name(file: tuple[Path, int]) -> str:
+    return file[0].name
+
+
+def _lines_of(files: Files, layout: Layout) -> pa.Table:
+    """Return the lines of files, each with the place of its file's name among theirs."""
+    contents = [path.read_bytes() for path, _ in files]
+    require(all(content.endswith(b"\n") for content in contents if content), "the last line is torn")
+    whole, number = b"".join(contents), sum(of_file for _, of_file in files)
+    lines = json_rows(pa.BufferReader(whole), len(whole), layout, number)
+    require(lines.num_rows == number, "a dump has a writer's end")
+    names = sorted({path.name for path, _ in files})
+    places = np.repeat([names.index(path.name) for path, _ in files], [of_file for _, of_file in files])
+    return lines.append_column(PLACE, pa.array(places, pa.int64()))
 
 
 def _write_transactions(write: Write, lines: pa.Table) -> None:
