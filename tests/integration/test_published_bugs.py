@@ -37,6 +37,8 @@ SEEN_BY = {
     "kafka-14055": {"markers-kept"},
     "kip-890": {"transactional-data"},
     "kafka-20734": {"markers-complete"},
+    "kafka-13194": {"I9", "I10"},
+    "kafka-9144": {"promised-answers", "marker-epochs"},
 }
 """Checks of which at least one must find the bug, by scenario."""
 
