@@ -186,6 +186,8 @@ class StepResult:
 
 
 DONE = StepResult()
+NO_MEMBER_YET = StepResult(error="it was no member of the group when it read", failure=Failure.ABORTABLE)
+"""Of offsets for a transaction: a coordinator takes them from a client without a generation, and fences nothing then."""
 Script = Generator[Step, StepResult, T]
 
 

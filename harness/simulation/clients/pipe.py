@@ -43,6 +43,8 @@ class SimulatedPipe(SimulatedSubscriber):
 
     async def _act(self, step: steps.Step) -> steps.StepResult:
         if isinstance(step, steps.SendOffsets):
+            if self._read_as == NO_MEMBER:
+                return steps.NO_MEMBER_YET
             producer = self._producers.producer(step.transactional_id)
             return await producer.send_offsets(self._rules.group, step.positions, self._read_as)
         if isinstance(step, steps.TransactionStep):

@@ -34,6 +34,8 @@ class Pipe(Subscriber):
 
     def act(self, step: steps.Step) -> steps.StepResult:
         """Do one step."""
+        if isinstance(step, steps.SendOffsets) and self._read_as is None:
+            return steps.NO_MEMBER_YET
         if isinstance(step, steps.TransactionStep):
             return self._producers.act(step, self._read_as)
         self._producers.poll()
