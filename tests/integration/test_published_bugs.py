@@ -38,7 +38,6 @@ SEEN_BY = {
     "kip-890": {"transactional-data"},
     "kafka-20734": {"markers-complete"},
     "kafka-13194": {"I9", "I10"},
-    "kafka-9144": {"promised-answers", "marker-epochs"},
 }
 """Checks of which at least one must find the bug, by scenario."""
 
