@@ -404,7 +404,8 @@ def moves_start(state: Replica | None, event: Event) -> Replica | Illegal:
     """The first offset of the log is another one."""
     state = state or UNKNOWN
     old, new, cuts = event["old"], event["new"], event["cause"] == "truncation"
-    after = replace(state, log_start=new)
+    moved = state.newest_start if state.newest_start is None else max(state.newest_start, new)
+    after = replace(state, log_start=new, newest_start=moved)  # `LeaderEpochFileCache.truncateFromStart`
     if not _same(state.log_start, old):
         return Illegal(START_CONTINUES, after)
     if new <= old and not cuts:

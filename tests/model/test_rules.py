@@ -492,6 +492,19 @@ LEGAL: dict[str, tuple[str, list[Event]]] = {
         "REPLICA",
         inserted("REPLICA", 21, logs.deleted(4), logs.starts_at(0, 4), logs.compacted(4)),
     ),
+    "an epoch without records is dropped, which begins where the log does since its records were deleted": (
+        "REPLICA",
+        inserted(
+            "REPLICA",
+            21,
+            logs.assign(3, 4),
+            logs.append("follower", 3, 4),
+            logs.mark("follower", 3, 4, 5, 5),
+            logs.starts_at(0, 5),
+            logs.assign(3, 5),
+            logs.append("follower", 3, 5),
+        ),
+    ),
     "leader epochs from the start of the log on": (
         "REPLICA",
         inserted("REPLICA", 21, logs.starts_at(0, 2), logs.tells_epochs([(1, 2), (2, 3)])),
