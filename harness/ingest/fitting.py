@@ -11,7 +11,7 @@ from pyspark.sql import types as T
 
 from harness.analysis.sources.reading import CORRUPT
 from harness.ingest.formats import Format
-from harness.ingest.reading import BROKEN, FILE, KEYS, LINE, TEXT
+from harness.ingest.reading import BROKEN, FILE, KEYS, LINE
 
 MISREAD = "not JSON, or a value of another type"
 SHOWN_CHARS = 120
@@ -40,7 +40,7 @@ def fitting(lines: DataFrame, form: Format, *more: str) -> DataFrame:
     wrong = wrong.when(F.size(unknown) > 0, F.concat(F.lit("unknown key `"), F.array_join(unknown, "`, `"), F.lit("`")))
     checked = lines.withColumn(CORRUPT, wrong)
     fits = F.col(CORRUPT).isNull()
-    names = [name for name in lines.columns if name not in (KEYS, BROKEN, FILE, LINE, TEXT)]
+    names = [name for name in lines.columns if name not in (KEYS, BROKEN, FILE, LINE)]
     return checked.select(*(F.when(fits, F.col(name)).alias(name) for name in names), CORRUPT, FILE, *more)
 
 

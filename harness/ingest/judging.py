@@ -3,14 +3,17 @@
 import shlex
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from harness.analysis.engine.bisection import SPARK_ERRORS
-from harness.analysis.engine.hadoop import AnyResultFolder
+from harness.analysis.engine.compat import require_same_files
+from harness.analysis.engine.hadoop import AnyResultFolder, remove
 from harness.analysis.engine.jvm import raise_if_engine_lost
 from harness.analysis.engine.storage import reason
+from harness.analysis.facts.build import LINES
 from harness.analysis.judge import Question, judge_sources
 from harness.analysis.tables.schemas import EVIDENCE, UNREADABLE
 from harness.analysis.unstated import Otherwise
@@ -60,8 +63,11 @@ def judge_history(
         PluginError: there is no check of that name.
     """
     name = folder.run_id
-    evidence = RecordedEvidence(spark, paths, expansion=expansion)
+    rows_of_lines = folder.root / LINES
+    evidence = RecordedEvidence(spark, paths, rows_of_lines, expansion=expansion, progress=progress)
     plugins = Question(settings={}, checks=tuple(checks)).plugins()
+    if isinstance(folder.root, Path):
+        require_same_files(spark, folder.root)
     try:
         of_history = stated_in(evidence.said(), evidence.place_of)
         contradictions = of_history.contradicting(settings)
@@ -84,6 +90,8 @@ def judge_history(
     except SPARK_ERRORS as error:
         raise_if_engine_lost(error)
         raise EvidenceError(f"the history cannot be judged: {reason(error)}") from error
+    finally:
+        remove(rows_of_lines)
     listed = {kind: list(texts) for kind, texts in paths.items() if texts}
     judged, unjudged = divided(plugins, judgement, listed)
     if events is not None:

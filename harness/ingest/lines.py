@@ -1,4 +1,4 @@
-"""Recorded evidence as the lines of one run: JSON Lines or Parquet, from any file system of Spark.
+"""Recorded evidence as the rows of one run: JSON Lines or Parquet, from any file system of Spark.
 
 A line that does not fit `harness/ingest/formats.py` is dropped: it becomes no fact, its file gets a remark as
 unreadable, and checks that rest on it do not answer.
@@ -8,11 +8,13 @@ from collections.abc import Mapping, Sequence
 from itertools import takewhile
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from harness.analysis.engine.bisection import SPARK_ERRORS
+from harness.analysis.engine.compat import scanned
+from harness.analysis.engine.hadoop import Folder
 from harness.analysis.engine.session import tasks_for
 from harness.analysis.engine.storage import display_path, reason
 from harness.analysis.frames import balanced_union
@@ -27,8 +29,10 @@ from harness.ingest.files import JSON, PARQUET, Files, StoredFile, stored_files
 from harness.ingest.fitting import MISREAD, derived, fitting, misfit
 from harness.ingest.formats import formats
 from harness.ingest.proof import holes_in
-from harness.ingest.reading import FILE, LINE, TEXT
+from harness.ingest.reading import FILE, LINE
+from harness.ingest.stored_lines import stored_lines, text_of
 from harness.ingest.tables import read_table, read_tables, shaped
+from harness.progress import Listener, Silent, number_of, step
 from harness.store.history import OpKind, OpType
 from harness.store.seal import Hole
 
@@ -38,14 +42,32 @@ EXPLAINED_FILES = 5
 class RecordedEvidence:
     """The files of one history, by the kind of evidence in them."""
 
-    def __init__(self, spark: SparkSession, paths: Mapping[str, Sequence[str]], *, expansion: int = EXPANSION) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        paths: Mapping[str, Sequence[str]],
+        into: Folder,
+        *,
+        expansion: int = EXPANSION,
+        progress: Listener | None = None,
+    ) -> None:
         """Look for the files.
+
+        Args:
+            spark: An open session.
+            paths: Files, folders or globs with evidence, by its kind.
+            into: Folder for the rows of lines, which the caller removes.
+            expansion: Limit of the expanded size of a file, as a multiple.
+            progress: Receives the progress.
 
         Raises:
             EvidenceError: a path has nothing readable, a file holds more than `expansion` times its
                 size, or a table has other columns.
         """
         self.spark = spark
+        self._into = into
+        self._progress = progress or Silent()
+        self._stored: dict[str, DataFrame] = {}
         self._where = reading.files_of(spark)
         self.files = {kind: _all(self._where, paths.get(kind, ())) for kind in SCHEMAS}
         for files in self.files.values():
@@ -105,8 +127,7 @@ class RecordedEvidence:
         """Return file and line of the first line that states this value of a setting."""
         stated = (F.col("kind") == OpKind.SETTING.value) & (F.col("key") == name) & (F.col("value") == value)
         for file in self.files["operations"]:
-            with reading.in_order(self.spark):
-                row = self._numbered("operations", file).where(stated).select(LINE).orderBy(LINE).first()
+            row = self._first("operations", file, stated, LINE)
             if row is not None:
                 return f"{file.shown}:{row[LINE]}"
         return "a line of the history"
@@ -124,31 +145,47 @@ class RecordedEvidence:
 
     def without_acks(self) -> DataFrame | None:
         """Return `process` and `index` of the sends whose acks no line states; None if there are none."""
+        if self._having(OpKind.SEND, F.col("acks").isNull()).isEmpty():
+            return None
         sends = self._having(OpKind.SEND).groupBy("process", "index").agg(F.max("acks").alias("acks"))
         rows = sends.where(F.col("acks").isNull()).select("process", "index")
         return None if rows.isEmpty() else rows
 
-    def _having(self, kind: OpKind) -> DataFrame:
-        """Return the valid lines of one kind of operation, without defaults."""
-        form, schema = formats()["operations"], SCHEMAS["operations"]
-        texts = [file for file in self.files["operations"] if file.format == JSON]
-        parts = [fitting(shaped(table, schema), form) for table in self._tables["operations"]]
-        if texts:
-            parts.append(fitting(reading.lines(self.spark, texts, schema, having=f'"{kind}"'), form))
-        if not parts:
-            return no_rows(self.spark, [(field.name, field.dataType.simpleString()) for field in schema])
-        return balanced_union(parts).where(F.col("kind") == kind.value)
+    def _having(self, kind: OpKind, condition: Column | None = None) -> DataFrame:
+        """Return the valid lines of one kind of operation that meet a condition, without defaults."""
+        wanted = F.col("kind") == kind.value
+        if condition is not None:
+            wanted = wanted & condition
+        return self._fitting("operations", wanted).where(wanted)
 
-    def _lines(self, kind: str) -> DataFrame:
+    def _fitting(self, kind: str, condition: Column | None = None) -> DataFrame:
+        """Return the rows of one kind, with the problem of each that does not fit.
+
+        Rows of lines that do not meet a condition are left out.
+        """
         form, schema = formats()[kind], SCHEMAS[kind]
-        texts = [file for file in self.files[kind] if file.format == JSON]
         parts = [fitting(shaped(table, schema), form) for table in self._tables[kind]]
-        if texts:
-            parts.append(fitting(reading.lines(self.spark, texts, schema), form))
+        if any(file.format == JSON for file in self.files[kind]):
+            rows = self._rows(kind)
+            parts.append(fitting(rows if condition is None else scanned(rows.where(condition)), form))
         if not parts:
             named = T.StructType([*with_corrupt(schema).fields, T.StructField(FILE, T.StringType())])
             return no_rows(self.spark, [(field.name, field.dataType.simpleString()) for field in named])
-        lines = balanced_union(parts)
+        return balanced_union(parts)
+
+    def _rows(self, kind: str) -> DataFrame:
+        """Return the lines of one kind as rows; they are read when they are first needed."""
+        if kind not in self._stored:
+            files = [file for file in self.files[kind] if file.format == JSON]
+            size_mb = sum(file.size for file in files) / 1e6
+            with step(self._progress, f"reading {number_of(len(files), 'file')} of {kind}, {size_mb:,.1f} MB"):
+                self._stored[kind] = stored_lines(self.spark, self._where, files, formats()[kind], self._into)
+        return self._stored[kind]
+
+    def _lines(self, kind: str) -> DataFrame:
+        form, lines = formats()[kind], self._fitting(kind)
+        if not self.files[kind]:
+            return lines
         known = {name: value for name, value in form.defaults.items() if (kind, name) != ("operations", "acks")}
         fits = F.col(CORRUPT).isNull()
         filled = {
@@ -192,21 +229,23 @@ class RecordedEvidence:
             return f"{file.shown}: the line is not found: {reason(error)}"
 
     def _first_misfit(self, kind: str, file: StoredFile) -> str:
-        with reading.in_order(self.spark):
-            rows = self._numbered(kind, file)
-            row = rows.where(F.col(CORRUPT).isNotNull()).select(LINE, CORRUPT, TEXT).orderBy(LINE).first()
+        row = self._first(kind, file, F.col(CORRUPT).isNotNull(), LINE, CORRUPT)
         if row is None:
             return f"{file.shown}: every line fits"
-        wrong = misfit(row[TEXT], SCHEMAS[kind]) if row[CORRUPT] == MISREAD else row[CORRUPT]
+        wrong = row[CORRUPT]
+        if wrong == MISREAD:
+            wrong = misfit(text_of(self._where, file, row[LINE]), SCHEMAS[kind])
         return f"{file.shown}:{row[LINE]}: {wrong}"
 
-    def _numbered(self, kind: str, file: StoredFile) -> DataFrame:
-        """Return the lines of a file with `LINE` and `TEXT`; the session reads them in order."""
+    def _first(self, kind: str, file: StoredFile, condition: Column, *names: str) -> Row | None:
+        """Return these columns of the first line of a file that meets a condition."""
         form, schema = formats()[kind], SCHEMAS[kind]
-        if file.format == PARQUET:
-            raw = shaped(read_table(self.spark, form, [file], numbered=True), schema, LINE)
-            return fitting(raw, form, LINE).withColumn(TEXT, F.lit(""))
-        return fitting(reading.numbered_lines(self.spark, file, schema), form, LINE, TEXT)
+        if file.format == JSON:
+            rows = fitting(scanned(self._rows(kind).where(F.col(FILE) == file.shown)), form, LINE)
+            return rows.where(condition).select(*names).orderBy(LINE).first()
+        with reading.in_order(self.spark):
+            rows = fitting(shaped(read_table(self.spark, form, [file], numbered=True), schema, LINE), form, LINE)
+            return rows.where(condition).select(*names).orderBy(LINE).first()
 
 
 def _all(where: Files, paths: Sequence[str]) -> list[StoredFile]:

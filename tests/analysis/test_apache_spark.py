@@ -31,5 +31,5 @@ def test_a_check_answers_its_cases(check: str, spark: SparkSession) -> None:
 def test_a_line_of_others_that_does_not_fit_is_explained(name: str, spark: SparkSession, tmp_path: Path) -> None:
     (line, explanation), path = MISFITS[name], tmp_path / "operations.jsonl"
     path.write_text(f"{json.dumps(SEND)}\n\n{json.dumps(line)}\n", encoding="utf-8")
-    evidence = RecordedEvidence(spark, {"operations": [str(path)]})
+    evidence = RecordedEvidence(spark, {"operations": [str(path)]}, tmp_path / "lines")
     assert evidence.explain(["operations/operations.jsonl"]) == [f"{path}:3: {explanation}"]

@@ -101,7 +101,7 @@ def test_a_row_of_others_that_does_not_fit_is_explained_as_on_apache_spark(sail:
     path = tmp_path / "operations.parquet"
     rows = [SEND, SEND | {"type": "done"}, SEND | {"type": "gone"}]
     parquet.write_table(pa.Table.from_pylist(rows), path)
-    evidence = RecordedEvidence(sail, {"operations": [str(path)]})
+    evidence = RecordedEvidence(sail, {"operations": [str(path)]}, tmp_path / "lines")
     explanation = "`type` is done, none of invoke, ok, fail, info"
     assert evidence.explain(["operations/operations.parquet"]) == [f"{path}:2: {explanation}"]
 
@@ -137,7 +137,7 @@ def test_a_table_of_others_is_read_as_on_apache_spark(name: str, sail: SparkSess
     path = tmp_path / "operations.parquet"
     columns = {key: pa.array([value] * 3) for key, value in SEND.items()} | {"type": pa.array(["invoke", "ok", "done"])}
     parquet.write_table(pa.table(columns | TABLES[name]), path)
-    evidence = RecordedEvidence(sail, {"operations": [str(path)]})
+    evidence = RecordedEvidence(sail, {"operations": [str(path)]}, tmp_path / "lines")
     rows = evidence.sources("h", -1).lines["operations"].select("topic", CORRUPT).collect()
     explanation = "`type` is done, none of invoke, ok, fail, info"
     assert [tuple(row) for row in rows] == [("t", None), ("t", None), (None, explanation)]
@@ -149,7 +149,7 @@ def test_a_table_of_others_may_have_no_rows(of: pa.DataType, sail: SparkSession,
     path = tmp_path / "operations.parquet"
     rows = pa.Table.from_pylist([SEND]).slice(0, 0)
     parquet.write_table(rows.set_column(0, "index", pa.array([], of)), path)
-    evidence = RecordedEvidence(sail, {"operations": [str(path)]})
+    evidence = RecordedEvidence(sail, {"operations": [str(path)]}, tmp_path / "lines")
     assert evidence.sources("h", -1).lines["operations"].count() == 0
     assert evidence.explain(["operations/operations.parquet"]) == [f"{path}: every line fits"]
 
@@ -159,7 +159,7 @@ def test_a_table_that_no_message_holds_is_explained(sail: SparkSession, tmp_path
     columns = {key: pa.array([value] * rows) for key, value in SEND.items()}
     columns |= {"key": pa.array(["a" * 2**22] * rows), "type": pa.array(["ok"] * (rows - 1) + ["done"])}
     parquet.write_table(pa.table(columns), path)
-    evidence = RecordedEvidence(sail, {"operations": [str(path)]})
+    evidence = RecordedEvidence(sail, {"operations": [str(path)]}, tmp_path / "lines")
     (explanation,) = evidence.explain(["operations/operations.parquet"])
     assert explanation.startswith(f"{path}:{rows}: `type` is done")
 
@@ -167,7 +167,7 @@ def test_a_table_that_no_message_holds_is_explained(sail: SparkSession, tmp_path
 def test_a_file_that_is_gone_by_now_costs_no_answer(sail: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "operations.parquet"
     parquet.write_table(pa.Table.from_pylist([SEND]), path)
-    evidence = RecordedEvidence(sail, {"operations": [str(path)]})
+    evidence = RecordedEvidence(sail, {"operations": [str(path)]}, tmp_path / "lines")
     path.unlink()
     (explanation,) = evidence.explain(["operations/operations.parquet"])
     assert explanation.startswith(f"{path}: the line is not found: ")

@@ -18,6 +18,7 @@ from harness.ingest.ends import WITHOUT_ENDS
 from harness.ingest.judging import judge_history
 from harness.ingest.lines import RecordedEvidence
 from harness.ingest.settings import AllowedSettings
+from harness.progress import Silent
 from harness.store.folder import RunFolder
 from harness.store.result import forbidding
 from harness.verdict import ExitCode
@@ -53,7 +54,7 @@ def explained(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
         text = "".join(f"{json.dumps(each)}\n" for each in (SEND, SEND | {"type": "ok"}))
         files[name].write_text(f"{text}\n{json.dumps(line)}\n", encoding="utf-8")
     return {
-        name: RecordedEvidence(spark, {"operations": [str(path)]})
+        name: RecordedEvidence(spark, {"operations": [str(path)]}, root / f"lines of {name}")
         .explain([f"operations/{path.name}"])[0]
         .removeprefix(f"{path}:")
         for name, path in files.items()
@@ -68,7 +69,9 @@ def test_the_first_line_that_does_not_fit_is_named_with_what_is_wrong(explained:
 def test_a_line_that_nobody_can_read_is_named_too(spark: SparkSession, tmp_path: Path) -> None:
     path = tmp_path / "ops.jsonl"
     path.write_text(f'{json.dumps(SEND)}\n{{"value": {"[" * 100_000}{"]" * 100_000}}}\n', encoding="utf-8")
-    (explanation,) = RecordedEvidence(spark, {"operations": [str(path)]}).explain(["operations/ops.jsonl"])
+    (explanation,) = RecordedEvidence(spark, {"operations": [str(path)]}, tmp_path / "lines").explain(
+        ["operations/ops.jsonl"]
+    )
     assert explanation.startswith(f"{path}:2: not JSON: maximum recursion depth exceeded")
 
 
@@ -105,7 +108,33 @@ def test_a_table_that_does_not_fit_is_refused(
     row = {name: [value] for name, value in SEND.items()} | columns
     parquet.write_table(pa.table({name: value for name, value in row.items() if value}), tmp_path / "ops.parquet")
     with pytest.raises(EvidenceError, match=reason):
-        RecordedEvidence(spark, {"operations": [str(tmp_path / "ops.parquet")]})
+        RecordedEvidence(spark, {"operations": [str(tmp_path / "ops.parquet")]}, tmp_path / "lines")
+
+
+class Heard(Silent):
+    """Keeps the messages."""
+
+    def __init__(self) -> None:
+        self.messages: list[str] = []
+
+    def message(self, text: str) -> None:
+        """Keep it."""
+        self.messages.append(text)
+
+
+def test_lines_are_read_once_with_a_line_of_progress(spark: SparkSession, tmp_path: Path) -> None:
+    """Settings, deleted records, acks that are not stated, facts and the first line that does not fit."""
+    path, heard, folder = tmp_path / "ops.jsonl", Heard(), RunFolder(tmp_path / "out")
+    stated = SEND | {"kind": "setting", "key": "min_insync_replicas", "value": "2"}
+    lines = [stated, SEND, SEND | {"type": "ok", "offset": 0}, SEND | {"type": "done"}]
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    checks, settings = ["nonmonotonic-send"], AllowedSettings(min_insync_replicas=1)
+    result = judge_history(spark, {"operations": [str(path)]}, settings, folder, checks=checks, progress=heard)
+    remarks = [str(remark) for remark in result.remarks]
+    assert f"{path}:4: `type` is done, none of invoke, ok, fail, info" in remarks
+    read = [text.partition(":")[0] for text in heard.messages if text.startswith("reading")]
+    assert read == ["reading 1 file of operations, 0.0 MB"]
+    assert not list(folder.root.glob(".*")), "the rows of lines are gone"
 
 
 def test_tables_of_several_clients_need_not_have_columns_of_the_same_types(spark: SparkSession, tmp_path: Path) -> None:
@@ -115,7 +144,11 @@ def test_tables_of_several_clients_need_not_have_columns_of_the_same_types(spark
     polled |= {"records": [[record]], "offset": pa.array([8], "int32"), "key": pa.nulls(1)}
     parquet.write_table(pa.table(sent), tmp_path / "sent.parquet")
     parquet.write_table(pa.table(polled), tmp_path / "polled.parquet")
-    lines = RecordedEvidence(spark, {"operations": [str(tmp_path)]}).sources("h", -1).lines["operations"]
+    lines = (
+        RecordedEvidence(spark, {"operations": [str(tmp_path)]}, tmp_path / "lines")
+        .sources("h", -1)
+        .lines["operations"]
+    )
     rows = {row["process"]: row for row in lines.collect()}
     assert {name: (row["offset"], row[CORRUPT]) for name, row in rows.items()} == {"p": (7, None), "q": (8, None)}
     assert rows["p"]["records"] is None
@@ -127,7 +160,7 @@ def test_the_table_that_does_not_fit_is_named_among_others(spark: SparkSession, 
     parquet.write_table(pa.table(fits), tmp_path / "a.parquet")
     parquet.write_table(pa.table(fits | {"ofset": [7]}), tmp_path / "b.parquet")
     with pytest.raises(EvidenceError, match=r"b\.parquet: unknown column `ofset`"):
-        RecordedEvidence(spark, {"operations": [str(tmp_path)]})
+        RecordedEvidence(spark, {"operations": [str(tmp_path)]}, tmp_path / "lines")
 
 
 def test_a_file_is_taken_by_its_name_and_its_last_line_without_an_end_for_what_it_is(
@@ -136,7 +169,7 @@ def test_a_file_is_taken_by_its_name_and_its_last_line_without_an_end_for_what_i
     path = tmp_path / "a[1]{b}.jsonl"
     first, last = json.dumps(SEND), json.dumps(SEND | {"type": "ok", "offset": 0})
     path.write_bytes(f"{first}\n{first}\n{last}".encode().replace(b'"p"', b'"p\xff"', 1))
-    evidence = RecordedEvidence(spark, {"operations": [str(path)]})
+    evidence = RecordedEvidence(spark, {"operations": [str(path)]}, tmp_path / "lines")
     sources = evidence.sources("h", -1)
     assert sources.torn == ()
     assert [row["process"] for row in sources.lines["operations"].collect()] == [None, "p", "p"]
@@ -165,7 +198,7 @@ def test_what_cannot_be_read_is_refused_by_name(
     if content is not None:
         (tmp_path / name).write_bytes(content)
     with pytest.raises(EvidenceError, match=reason):
-        RecordedEvidence(spark, {"operations": [str(tmp_path / name)]})
+        RecordedEvidence(spark, {"operations": [str(tmp_path / name)]}, tmp_path / "lines")
 
 
 def parquet_bomb(folder: Path) -> str:
@@ -196,15 +229,15 @@ def test_a_file_that_holds_more_than_its_size_makes_likely_is_refused(
     spark: SparkSession, tmp_path: Path, bomb: Callable[[Path], str], reason: str
 ) -> None:
     with pytest.raises(EvidenceError, match=reason):
-        RecordedEvidence(spark, {"operations": [bomb(tmp_path)]})
+        RecordedEvidence(spark, {"operations": [bomb(tmp_path)]}, tmp_path / "lines")
 
 
 def test_what_a_file_may_hold_can_be_raised(spark: SparkSession, tmp_path: Path) -> None:
     paths = {"operations": [packed_bomb(tmp_path)]}
-    assert RecordedEvidence(spark, paths, expansion=2000).files["operations"]
+    assert RecordedEvidence(spark, paths, tmp_path, expansion=2000).files["operations"]
 
 
-def test_a_file_system_that_the_engine_does_not_know_is_refused(spark: SparkSession) -> None:
+def test_a_file_system_that_the_engine_does_not_know_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     reason = "only Apache Spark in a JVM" if is_connect(spark) else "cannot be read: .*UnsupportedFileSystem"
     with pytest.raises(EvidenceError, match=rf"gopher://host/x\.jsonl: {reason}"):
-        RecordedEvidence(spark, {"operations": ["gopher://host/x.jsonl"]})
+        RecordedEvidence(spark, {"operations": ["gopher://host/x.jsonl"]}, tmp_path)

@@ -122,7 +122,7 @@ PACKED = [case for case in PROOFS if case.values[0][-1].endswith(b"\n")]  # type
 
 
 def assert_known(spark: SparkSession, path: Path, remarks: list[str], answer: SystemVerdict) -> None:
-    holes = RecordedEvidence(spark, {"operations": [str(path)]}).holes()
+    holes = RecordedEvidence(spark, {"operations": [str(path)]}, path.parent / "lines").holes()
     assert [hole.text for hole in holes] == remarks
     assert {hole.place for hole in holes} <= {f"operations/{path.name}"}
     (result,) = within_holes(
@@ -190,7 +190,7 @@ def test_lines_are_counted_with_the_ends_of_their_writers(spark: SparkSession, t
     misfit = json.dumps(OPERATION | {"index": 2, "type": "done", "value": "r"}).encode() + b"\n"
     lines = [*LINES, *all_chained([misfit])]
     (tmp_path / "ops.jsonl").write_bytes(b"".join(lines))
-    (explanation,) = RecordedEvidence(spark, {"operations": [str(tmp_path / "ops.jsonl")]}).explain(
+    (explanation,) = RecordedEvidence(spark, {"operations": [str(tmp_path / "ops.jsonl")]}, tmp_path / "lines").explain(
         ["operations/ops.jsonl"]
     )
     assert explanation == f"{tmp_path}/ops.jsonl:{len(LINES) + 1}: `type` is done, none of invoke, ok, fail, info"
@@ -199,7 +199,7 @@ def test_lines_are_counted_with_the_ends_of_their_writers(spark: SparkSession, t
 def test_columns_of_a_table_with_numbers_and_chains_are_passed_over(spark: SparkSession, tmp_path: Path) -> None:
     rows = [json.loads(line) for line in ENDLESS] + [OPERATION | {"index": 2, "type": "done", "value": "r"}]
     parquet.write_table(pa.Table.from_pylist(rows, _SCHEMA), tmp_path / "ops.parquet")
-    evidence = RecordedEvidence(spark, {"operations": [str(tmp_path / "ops.parquet")]})
+    evidence = RecordedEvidence(spark, {"operations": [str(tmp_path / "ops.parquet")]}, tmp_path / "lines")
     assert evidence.holes() == []
     lines = evidence.sources("h", -1).lines["operations"].collect()
     assert sorted(line["value"] for line in lines if line["value"]) == ["p-0", "p-0", "p-1", "p-1"]
@@ -210,7 +210,7 @@ def test_columns_of_a_table_with_numbers_and_chains_are_passed_over(spark: Spark
 def test_lines_of_dumps_have_no_chain(spark: SparkSession, tmp_path: Path) -> None:
     record = {"type": "record", "broker": 1, "topic": "t", "partition": 0, "offset": 0, "leader_epoch": 0, "value": "a"}
     (tmp_path / "dump.jsonl").write_bytes(b"".join(all_chained([json.dumps(record).encode() + b"\n"])))
-    evidence = RecordedEvidence(spark, {"replicas": [str(tmp_path / "dump.jsonl")]})
+    evidence = RecordedEvidence(spark, {"replicas": [str(tmp_path / "dump.jsonl")]}, tmp_path / "lines")
     assert evidence.holes() == []
     (explanation,) = evidence.explain(["replicas/dump.jsonl"])
     assert explanation == f"{tmp_path}/dump.jsonl:1: unknown key `line`, `chain`"

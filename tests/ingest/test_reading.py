@@ -1,20 +1,26 @@
-"""What is parsed here of the lines of others, well formed or not, is what Apache Spark makes of them."""
+"""What the reader makes of the lines of others, well formed or not, is what Apache Spark makes of them."""
 
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from harness.analysis.engine.storage import file_path_column
+from harness.analysis.sources.reading import CORRUPT, PERMISSIVE, with_corrupt
 from harness.ingest.files import stored_files
 from harness.ingest.local_files import LocalFiles
-from harness.ingest.reading import BROKEN, FILE, KEYS, TEXT, lines, parsed_parts
-from harness.system.chain import all_chained
+from harness.ingest.reading import BROKEN, FILE, KEYS, LINE
+from harness.ingest.stored_lines import parsed_parts, text_of
+from harness.store.history import LINK
+from harness.system.chain import WRITERS_END, all_chained
 from tests.analysis.sources.test_parsed_lines import LINES
 
 pytestmark = [pytest.mark.spark, pytest.mark.jvm]
 
+TEXT = "text"
 SCHEMA = (
     T.StructType([T.StructField("number", T.LongType()), T.StructField("half", T.DoubleType())])
     .add("is", T.BooleanType())
@@ -63,20 +69,33 @@ def what_counts(row: dict[str, Any]) -> dict[str, Any]:
     values = {name: row.get(name) for name in SCHEMA.names} | {
         "inner": None if inner is None else {"x": inner.get("x")}
     }
-    unknown = [key for key in dict.fromkeys(row[KEYS]) if key not in SCHEMA.names]
+    unknown = [key for key in dict.fromkeys(row[KEYS] or ()) if key not in KNOWN]
     return values | {BROKEN: False, TEXT: row[TEXT], KEYS: unknown}
 
 
+KNOWN = [*SCHEMA.names, *LINK, "other"]
+"""Keys that a line may have; three of them have no column."""
 Rows = list[dict[str, Any]]
-COLUMNS = (
-    T.StructType([*SCHEMA, T.StructField(KEYS, T.ArrayType(T.StringType()))]).add(BROKEN, "boolean").add(TEXT, "string")
-)
 
 
 def parsed(path: Path) -> Rows:
-    """Return the rows of a file as parsed here."""
-    (file,) = stored_files(LocalFiles(), str(path))
-    return [what_counts(row) for part in parsed_parts(file, SCHEMA, COLUMNS) for row in part.to_pylist()]
+    """Return the rows of a file as the reader makes them."""
+    where = LocalFiles()
+    (file,) = stored_files(where, str(path))
+    rows = [row for part in parsed_parts(where, file, SCHEMA, KNOWN) for row in part.to_pylist()]
+    assert {row[FILE] for row in rows} <= {file.shown}
+    return [what_counts(row | {TEXT: text_of(where, file, row[LINE])}) for row in rows]
+
+
+def by_apache_spark(spark: SparkSession, paths: list[str]) -> list[Row]:
+    """Return the lines of files as Apache Spark reads them."""
+    line = F.col("value")
+    texts = spark.read.text(paths).where((F.length(F.trim(line)) > 0) & ~line.rlike(WRITERS_END))
+    parsed = F.from_json(line, with_corrupt(SCHEMA), PERMISSIVE)
+    rows = texts.withColumns(
+        {"parsed": parsed, KEYS: F.json_object_keys(line), TEXT: line, FILE: file_path_column()}
+    ).withColumn(BROKEN, F.col(f"parsed.{CORRUPT}").isNotNull() | F.col(KEYS).isNull() | ~F.is_valid_utf8(line))
+    return rows.select(*(f"parsed.{name}" for name in SCHEMA.names), KEYS, BROKEN, FILE, TEXT).collect()
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +106,7 @@ def read(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[
         (folder / f"{name}.jsonl").write_bytes(content)
     files = stored_files(LocalFiles(), str(folder))
     by_spark: dict[str, Rows] = {file.shown: [] for file in files}
-    for row in lines(spark, files, SCHEMA, TEXT).collect():
+    for row in by_apache_spark(spark, [file.path for file in files]):
         by_spark[row[FILE]].append(what_counts(row.asDict(recursive=True)))
     return {Path(path).stem: (rows, Path(path)) for path, rows in by_spark.items()}
 

@@ -80,8 +80,8 @@ def counted(spark: SparkSession, run: RunFolder, tmp_path_factory: pytest.TempPa
     settings = AllowedSettings(min_insync_replicas=2)
     three = {
         "run": read(spark, [run]),
-        "texts": RecordedEvidence(spark, texts).sources("texts", -1),
-        "tables": RecordedEvidence(spark, tables).sources("tables", -1),
+        "texts": RecordedEvidence(spark, texts, root / "lines").sources("texts", -1),
+        "tables": RecordedEvidence(spark, tables, root / "lines").sources("tables", -1),
     }
     together = replace(
         three["run"],

@@ -62,6 +62,11 @@ class HadoopPath:
             finally:
                 stream.close()
 
+    def copy_from(self, file: Path) -> None:
+        """Copy a file of this machine here, or replace what is here by it."""
+        with self._hadoop() as (system, path):
+            system.copyFromLocalFile(False, True, java_path(self.spark, file.absolute().as_uri()), path)
+
     @contextmanager
     def _hadoop(self) -> Iterator[tuple[JavaObject, JavaObject]]:
         """Yield the file system, and this path as it knows it."""

@@ -22,7 +22,7 @@ def arrow_rows(source: Any, size_bytes: int, schema: pa.Schema, *, other_keys: b
         source: A path, or a file of Arrow.
         size_bytes: Of all lines.
         schema: The columns.
-        other_keys: Whether a line may have keys without a column.
+        other_keys: Whether keys without a column are dropped; otherwise each gets a column of its own.
 
     Raises:
         pa.ArrowException: something does not fit.
@@ -31,6 +31,6 @@ def arrow_rows(source: Any, size_bytes: int, schema: pa.Schema, *, other_keys: b
         source,
         read_options=ReadOptions(block_size=min(size_bytes + 1, LONGEST_LINE), use_threads=size_bytes > FEW_BYTES),
         parse_options=ParseOptions(
-            explicit_schema=schema, unexpected_field_behavior="ignore" if other_keys else "error"
+            explicit_schema=schema, unexpected_field_behavior="ignore" if other_keys else "infer"
         ),
     )

@@ -6,7 +6,7 @@ What has another type than its column is null, and the text of such a line, or o
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -56,7 +56,7 @@ def rows_of(lines: Sequence[Line], schema: T.StructType, corrupt: str) -> pa.Tab
     places = (T.StructField(name, T.StringType()) for name in (corrupt, "run_id", "file"))
     columns = to_arrow_schema(T.StructType([*schema, *places]))
     run_ids, files, texts = zip(*lines, strict=True)
-    rows = table_of(texts, T.StructType([*schema, T.StructField(ENDS, T.LongType())]), other_keys=True)
+    rows = table_of(texts, T.StructType([*schema, T.StructField(ENDS, T.LongType())]))
     if rows is None:
         one_by_one = (_row(line, schema, corrupt) for line in lines)
         return pa.Table.from_pylist([row for row in one_by_one if row is not None], schema=columns)
@@ -80,23 +80,24 @@ def blocks(items: Iterable[Item]) -> Iterator[list[Item]]:
     return iter(lambda: list(islice(rest, LINES_AT_ONCE)), [])
 
 
-def table_of(texts: Sequence[bytes], schema: T.StructType, *, other_keys: bool) -> pa.Table | None:
+def table_of(texts: Sequence[bytes], schema: T.StructType, keys: Collection[str] | None = None) -> pa.Table | None:
     """Return lines as Arrow parses them, a row each; None where one may not fit, and all are to be parsed one by one.
 
     Args:
         texts: Lines that are not blank, without their ends.
         schema: The columns.
-        other_keys: Whether a line may have keys without a column.
+        keys: All keys that a line may have, with or without a column; None for any.
     """
     text = b"\n".join(texts) + b"\n"
     if not _is_one_object_a_line(text, len(texts)) or any(word in text for word in _NO_NUMBERS):
         return None
     try:
         text.decode()
-        rows = arrow_rows(pa.BufferReader(text), len(text), to_arrow_schema(schema), other_keys=other_keys)
+        rows = arrow_rows(pa.BufferReader(text), len(text), to_arrow_schema(schema), other_keys=keys is None)
     except (pa.ArrowException, ValueError):
         return None
-    return rows if len(rows) == len(texts) else None
+    known = keys is None or {*keys} >= {*rows.column_names} - {*schema.names}
+    return rows if known and len(rows) == len(texts) else None
 
 
 def _is_one_object_a_line(text: bytes, lines: int) -> bool:

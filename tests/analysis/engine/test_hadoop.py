@@ -119,7 +119,7 @@ def test_nothing_is_overwritten_or_becomes_evidence(spark: SparkSession, tmp_pat
             "gopher://somewhere/h", r"gopher://somewhere/h/plan\.json: .*No FileSystem for scheme", id="unknown"
         ),
         pytest.param("viewfs://nowhere/h", "viewfs://nowhere/h/plan.json: .*[Mm]ount", id="nowhere"),
-        pytest.param("viewfs://anywhere/h", "viewfs://anywhere/h/findings.parquet: .*does not exist", id="not mounted"),
+        pytest.param("viewfs://anywhere/h", r"viewfs://anywhere/h/\.lines: .*does not exist", id="not mounted"),
     ],
 )
 def test_a_file_system_that_cannot_be_used_is_said(anywhere: Path, uri: str, why: str) -> None:
