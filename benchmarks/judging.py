@@ -1,11 +1,13 @@
 """How many operations a second Spark and Great Expectations judge, and the memory that they take.
 
     python -m benchmarks.judging [--operations 100000 1000000] [--sparse] [--clients-alone] [--keep FOLDER]
+    python -m benchmarks.judging --transactions [--operations 1000000]
     python -m benchmarks.judging --typed --operations 10000000
 
 Each size is an intact synthetic history, written to disk first, and judged in a process of its own as a run is: a
 Spark session, the facts, the checks, the suites. Every check must pass, or the figures are not shown. With clients
-alone, what they saw is all the evidence, as for checkers that know no replicas; it is judged as `chaos judge` does.
+alone, what they saw is all the evidence, as for checkers that know no replicas; it is judged as `chaos judge` does. So
+are transactions (`tools/transactional_history.py`).
 Typed histories are made as the tables that evidence is sealed into: of clients, replicas and ZooKeeper, and without
 suites. Checks that they have no evidence for are UNKNOWN; no other may be, nor any fail. With CHAOS_ENGINE=sail Sail
 judges, whose memory is that of Python.
@@ -35,6 +37,7 @@ from harness.run.run import Run
 from harness.store.folder import RunFolder
 from harness.values import ACKS_ALL
 from harness.verdict import SystemVerdict
+from tools import transactional_history
 from tools.results.rows import FIGURES, load, record
 from tools.synthetic_history import generate
 from tools.typed_history import RUN_ID, TypedHistory, make
@@ -74,6 +77,7 @@ def main() -> None:
     parser.add_argument("--operations", type=int, nargs="+", default=[100_000, 1_000_000])
     parser.add_argument("--sparse", action="store_true", help="offsets with gaps, up to 2^40")
     parser.add_argument("--clients-alone", action="store_true", help="the operations of clients are all the evidence")
+    parser.add_argument("--transactions", action="store_true", help="clients alone, which use transactions")
     parser.add_argument("--typed", action="store_true", help="made as typed tables, for millions of operations")
     parser.add_argument("--keep", type=Path, help="make the run folders here, and leave them for `chaos rejudge`")
     parser.add_argument("--record", action="store_true", help="append the figures to results/measurements.json")
@@ -87,15 +91,25 @@ def main() -> None:
                 if options.record and recorded:
                     record(f"python -m benchmarks.judging --typed --operations {number}", recorded)
                 continue
-            folder, operations = generate(
-                options.keep or Path(temporary), number, sparse=options.sparse, clients_alone=options.clients_alone
-            )
-            judging = judged_as_history if options.clients_alone else judged_as_run
-            size_bytes = folder.evidence_bytes() if options.clients_alone else session_bytes([folder])
+            if options.transactions:
+                folder = RunFolder(Path(options.keep or temporary, f"transactions-{number}"))
+                operations = transactional_history.generate(folder.root / "operations", number)
+            else:
+                folder, operations = generate(
+                    options.keep or Path(temporary), number, sparse=options.sparse, clients_alone=options.clients_alone
+                )
+            clients_alone = options.clients_alone or options.transactions
+            judging = judged_as_history if clients_alone else judged_as_run
+            size_bytes = folder.evidence_bytes() if clients_alone else session_bytes([folder])
             judged, peak = in_own_process(judge, folder, size_bytes, judging)
             if judged.failed:
                 raise SystemExit(f"{folder.root}: an intact history must pass, and these did not: {judged.failed}")
             columns.append(figures(operations, judged, peak))
+            if options.record and options.transactions:
+                record(
+                    f"python -m benchmarks.judging --transactions --operations {number}",
+                    transactional_figures(operations, judged, peak),
+                )
     Console().print(table_of_columns("judging an intact history", columns))
 
 
@@ -118,6 +132,16 @@ def typed_figures(root: Path, number: int) -> tuple[dict[str, str], dict[str, fl
     known = {row["id"] for row in load(FIGURES)}
     recorded = {name: value for name, value in figures_of_size.items() if value is not None and name in known}
     return figures(history.operations, judged, peak), recorded
+
+
+def transactional_figures(operations: int, judged: Judged, peak: Peak) -> dict[str, float]:
+    """Return the figures of results/figures.json about a history of transactions."""
+    name = f"large.transactions{round(math.log10(operations))}_{os.environ.get('CHAOS_ENGINE', SPARK)}"
+    return {
+        f"{name}_s": operations / (judged.facts_s + judged.checks_s),
+        f"{name}_cpu_s": judged.cpu_s,
+        f"{name}_gb": (peak.python + peak.jvm) / 1e9,
+    }
 
 
 def figures(operations: int, judged: Judged, peak: Peak) -> dict[str, str]:
