@@ -48,15 +48,22 @@ class ExactlyOnce(OfTransactions):
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding an input record with several committed outputs, and one without any before one with it."""
         made = self._made(facts)
-        outputs = made.where("committed").groupBy("run_id", "topic", "group", F.col("made_from").alias("input"))
+        output = F.col("value")  # values are unique, so each row is another one
+        repeated = (
+            made.where("committed")
+            .groupBy("run_id", "topic", "group", F.col("made_from").alias("input"))
+            .agg(F.count("*").alias("number"), F.array(F.min(output), F.max(output)).alias("values"))
+            .where(F.col("number") > 1)
+        )
         places = (
             facts["polls"]
-            .groupBy("run_id", F.col("value").alias("input"))
+            .withColumn("input", F.col("value"))
+            .join(repeated, on=["run_id", "input"], how="left_semi")
+            .groupBy("run_id", "input")
             .agg(F.count_distinct("topic", "partition", "offset").alias("places"))
         )
         several = (
-            outputs.agg(F.count_distinct("value").alias("number"), F.array_sort(F.collect_set("value")).alias("values"))
-            .join(places, on=["run_id", "input"], how="left")
+            repeated.join(places, on=["run_id", "input"], how="left")
             .where(F.col("number") > F.coalesce("places", F.lit(1)))
             .withColumn("wrong", phrase("{number} in {topic}"))
             .select("run_id", "topic", "group", "input", "values", "wrong")

@@ -31,18 +31,17 @@ class PrecommittedRead(Check):
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a record that was read too early."""
-        asked = facts["client_transactions"].select(*TRANSACTION_KEY, "commit_ns").where(F.col("commit_ns").isNotNull())
+        asked = facts["client_transactions"].select(*TRANSACTION_KEY, "commit_ns")
         sent = facts["sends"].select(*TRANSACTION_KEY, "topic", "value", "transactional_id")
-        read = (
-            read_committed(facts["polls"])
-            .withColumn("poll", F.struct("time_ns", "process", "index"))
-            .groupBy("run_id", "topic", "partition", "offset", "value")
-            .agg(F.min("poll").alias("poll"))
-        )
+        place = ("run_id", "topic", "partition", "offset", "value")
         rows = (
-            read.join(sent, on=["run_id", "topic", "value"], how="inner")
+            read_committed(facts["polls"])
+            .select(*place, F.struct("time_ns", "process", "index").alias("poll"))
+            .join(sent, on=["run_id", "topic", "value"], how="inner")
             .join(asked, on=list(TRANSACTION_KEY), how="inner")
             .where(F.col("poll.time_ns") < F.col("commit_ns"))
+            .groupBy(*place, "process", "transaction", "transactional_id", "commit_ns")
+            .agg(F.min("poll").alias("poll"))
         )
         return finding(
             rows,

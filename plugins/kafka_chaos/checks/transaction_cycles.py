@@ -40,7 +40,7 @@ class TransactionCycles(Check):
         # In a circle one transaction at least asked to commit no later than the one that it read from.
         early = edges.where(F.coalesce(F.col("reader_commit_ns") <= F.col("writer_commit_ns"), F.lit(True)))
         begun = early.select("run_id", "topic", "value", F.array("reader", "writer").alias("circle"))
-        steps = edges.select("run_id", F.col("reader").alias("at"), F.col("writer").alias("next")).distinct()
+        steps = edges.select("run_id", F.col("reader").alias("at"), F.col("writer").alias("next"))
         circles = [begun.where(F.col("circle")[0] == F.col("circle")[1])]
         for _ in range(2):
             begun = (
@@ -48,6 +48,7 @@ class TransactionCycles(Check):
                 .withColumn("at", F.element_at("circle", -1))
                 .join(steps, on=["run_id", "at"], how="inner")
                 .select("run_id", "topic", "value", F.concat("circle", F.array("next")).alias("circle"))
+                .distinct()
             )
             circles.append(begun.where(F.col("circle")[0] == F.element_at("circle", -1)))
         found = circles[0].unionByName(circles[1]).unionByName(circles[2])
