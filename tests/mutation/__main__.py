@@ -32,7 +32,7 @@ def main() -> int:
     reasons: dict[str, dict[str, str]] = YAML(typ="safe").load(EQUIVALENT) or {}
     tried, excused, alive = 0, 0, 0
     began = time.process_time()
-    with spark_session(lasting=True) as spark, tuned(spark, 0):
+    with spark_session(lasting=True, anywhere=True) as spark, tuned(spark, 0):
         judge = Judge(spark)
         passed_by = 0
         for name in arguments.modules or known:

@@ -24,6 +24,7 @@ SHARED = {
     / f"{name}.py"
     for name in (
         "assumptions",
+        "client_transactions",
         "compaction",
         "findings",
         "groups",
@@ -33,6 +34,7 @@ SHARED = {
         "records",
         "replication",
         "send_reversals",
+        "transactions",
     )
 }
 """What checks are made of; its mutants are put to the tests of all checks that import it."""
