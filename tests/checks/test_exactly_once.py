@@ -87,6 +87,7 @@ CASES = {
     "values are not unique": unknown(*ALL, *made("B2", "b", 3), NOT_UNIQUE),
     "a client's lines are unreadable": unknown(*ALL, *made("B2", "b", 3), UNREADABLE),
 }
+CASES |= CASES["one has none"].with_unknown_cleaners()
 CASES |= {"nothing was sent": unknown(read_committed("a", 0), text="no rows in sends")}
 
 test_whether_each_input_has_one_output = table_of("exactly-once", CASES)

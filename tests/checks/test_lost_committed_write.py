@@ -42,5 +42,6 @@ CASES = {
     "a client's lines are unreadable": unknown(*PASSED, UNREADABLE),
 }
 CASES |= CASES["a record was passed unread"].without_each("sends", "polls")
+CASES |= CASES["a record was passed unread"].with_unknown_cleaners()
 
 test_whether_committed_records_are_read = table_of("lost-committed-write", CASES)

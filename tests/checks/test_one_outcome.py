@@ -12,6 +12,14 @@ CASES = {
     "one partition is torn off": fails(
         *BOTH, ended(1), ended(1, partition=1, commits=False), text="in orders-1 1 transactions of t", offsets=[1]
     ),
+    "one partition is torn off twice, and the last marker is named": fails(
+        *BOTH,
+        *one(4, at="orders-1"),
+        *(ended(1), ended(1, partition=1, commits=False), wrote(2, partition=1), ended(3, partition=1, commits=False)),
+        text="in orders-1 2 transactions of t",
+        offsets=[3],
+    ),
+    "more ended than was ever decided": passes(*WHOLE, *one(1), wrote(0), ended(1), wrote(2), ended(3, commits=False)),
     "one partition has no marker": passes(*BOTH, ended(1)),
     "a marker without records contradicts": passes(*WHOLE, *TWO, ended(1, commits=False)),
     "a decision was replaced, and a partition has both": fails(

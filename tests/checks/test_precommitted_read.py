@@ -12,6 +12,9 @@ CASES = {
         facts=["polls", "client_transactions"],
     ),
     "it is read before, and once more after": fails(*SENT, read_committed("a", 0, time_ns=4), read_committed("a", 0)),
+    "two readers get it before, and the first of them is named": fails(
+        *SENT, read_committed("a", 0, time_ns=4), read_committed("a", 0, time_ns=3, process="c1"), text="c1 read a"
+    ),
     "a reader that reads all gets it before": passes(*SENT, read("a", 0)),
     "its commit was never asked for": passes(asked(commit_ns=None), sent_in("a", 0), read_committed("a", 0, time_ns=4)),
     "another transaction asked later": passes(*SENT, asked(1, commit_ns=9), read_committed("a", 0, time_ns=5)),

@@ -29,6 +29,9 @@ CASES = {
         offsets=[1],
         facts=["sends", "polls"],
     ),
+    "two of three were read, and the first of them is named": fails(
+        *PASSED, sent_in("c", 2, index=2, **MAYBE), text="they got a, and not b at orders-0 offset 1", offsets=[1]
+    ),
     "a reader that reads all got it": fails(*PASSED, read("b", 1)),
     "none of its transaction was read": passes(*PASSED[:3], read_committed("z", -1), read_committed("c", 2)),
     "it is of another transaction": passes(*PASSED[:2], sent_in("b", 1, 1, **MAYBE), *PASSED[-2:]),
@@ -55,5 +58,6 @@ CASES = {
     "a client's lines are unreadable": unknown(*PASSED, UNREADABLE),
 }
 CASES |= CASES["one was passed unread"].without_each("sends", "polls")
+CASES |= CASES["one was passed unread"].with_unknown_cleaners()
 
 test_whether_a_transaction_is_read_as_a_whole = table_of("torn-transaction", CASES)

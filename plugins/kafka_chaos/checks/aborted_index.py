@@ -46,7 +46,7 @@ class AbortedIndex(OfTransactions):
         more = indexed.join(aborted, on=key, how="left_anti").withColumn("wrong", F.lit("is in the index alone"))
         thinned = thinned_logs(facts["replicas"], facts["replica_records"], facts["markers"])
         states = facts["partition_states"]
-        known = states.select("run_id").distinct().withColumn("known", F.lit(True))
+        known = states.select("run_id", F.col("run_id").alias("known")).distinct()
         in_sync = last_isr(states).withColumn("in_sync", F.lit(True))
         rows = (
             missing.unionByName(more)

@@ -34,24 +34,18 @@ class OneOutcome(OfTransactions):
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a partition, producer epoch and outcome that was not the transactions' own."""
         transactions = facts["transactions"]
-        last = instances(transactions).where(F.col("result").isNotNull())
-        outcomes = by_partition(last.drop("producer_epoch").withColumnRenamed("decided_epoch", "producer_epoch"))
+        last = instances(transactions).drop("producer_epoch").withColumnRenamed("decided_epoch", "producer_epoch")
+        outcomes = by_partition(last).groupBy(*_KEY).agg(F.count("*").alias("decided"))
         tried = by_partition(decisions(transactions))
         key = list(_KEY)
         of_producer = [*PARTITION_KEY, "producer_id", "producer_epoch"]
-        counted = [
-            closed(facts).groupBy(*key).agg(F.count("*").alias("closed"), F.max("offset").alias("offset")),
-            outcomes.groupBy(*key).agg(
-                F.count("*").alias("decided"), F.max("transactional_id").alias("transactional_id")
-            ),
-        ]
+        counted = closed(facts).groupBy(*key).agg(F.count("*").alias("closed"), F.max("offset").alias("offset"))
         every = closed(facts).groupBy(*of_producer).agg(F.count("*").alias("all_closed"))
         every_try = tried.groupBy(*of_producer).agg(
             F.count("*").alias("all_decided"), F.max("transactional_id").alias("transactional_id")
         )
         rows = (
-            counted[0]
-            .join(counted[1].drop("transactional_id"), on=key, how="left")
+            counted.join(outcomes, on=key, how="left")
             .join(every, on=of_producer, how="inner")
             .join(every_try, on=of_producer, how="inner")
             .withColumn("decided", F.coalesce("decided", F.lit(0)))
