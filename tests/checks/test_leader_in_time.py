@@ -87,6 +87,17 @@ CASES = {
     ),
     "it went through the brokers when the leader was there": in_time(gone_through([1, 2, 3]), gone_s=9, moved_s=11.2),
     "no member of the ISR was there": in_time(gone_through([3]), gone_s=9, moved_s=11.2),
+    "the leader before added the member while the controller went through": passes(
+        state(0, leader=1, epoch=0, isr=[1], zxid=90, time_ns=0),
+        state(1, leader=1, epoch=0, isr=[1, 2], zxid=110, time_ns=int(10.5 * S)),
+        state(2, leader=-1, epoch=1, isr=[2], zxid=120, time_ns=int(10.8 * S)),
+        state(3, leader=2, epoch=2, isr=[2], zxid=130, time_ns=12 * S),
+        registered(1, 11, time_ns=0, until_ns=9 * S, until_zxid=20),
+        registered(2, 12, time_ns=0, until_ns=60 * S, until_zxid=95),
+        controller(3, 1, zxid=5, time_ns=0),
+        gone_through([2, 3]),
+        settings=SETTINGS,
+    ),
     "the member that was there was leaving": in_time(
         gone_through([2, 3]), injected(fault="rolling-restart", targets=["2"], healed_s=1), gone_s=9, moved_s=11.2
     ),

@@ -2,7 +2,8 @@
 
 A controller elects when a leader's broker goes, at a failover for all partitions without a live leader, and when a
 broker comes that may lead (Kafka's `KafkaController.onBrokerFailure`, `PartitionStateMachine.startup`). So once it has
-gone through the registrations, from their reading to the end of the event, no such partition is left. Where the log
+gone through the registrations, from their reading to the end of the event, no such partition is left, except one whose
+ISR had no live member when it began: the leader before may have added one since. Where the log
 does not show that, a controller is out of office after a session time-out without an answer of ZooKeeper, and one with
 answers elects: there is a leader within the session time-out and a margin for the machine.
 """
@@ -89,15 +90,23 @@ class LeaderInTime(Check):
             "name",
             "seq",
             "brokers",
+            "began_ns",
             F.col("time_ns").alias("ended_ns"),
         )
+        of_pass = [*PARTITION_KEY, "controller", "seq"]
+        before = (
+            states.join(read, on="run_id", how="inner")
+            .where((F.col("from_ns") <= F.col("began_ns")) & (F.col("to_ns") > F.col("began_ns")))
+            .select(*of_pass, F.col("isr").alias("isr_before"))
+        )
         excluded = ineligible.groupBy("run_id").agg(F.collect_set("member").alias("excluded"))
-        candidates = F.array_intersect("isr", "brokers")
+        candidates = F.array_intersect(F.array_intersect("isr", F.coalesce("isr_before", "isr")), "brokers")
         may_lead = F.array_except(candidates, F.coalesce("excluded", F.array().cast("array<int>")))
         return (
             states.join(read, on="run_id", how="inner")
             .where((F.col("from_ns") <= F.col("ended_ns")) & (F.col("to_ns") > F.col("ended_ns") + WRITTEN_WITHIN_NS))
             .where(~F.array_contains("brokers", F.col("leader")))
+            .join(before, on=of_pass, how="left")
             .join(excluded, on="run_id", how="left")
             .withColumn("member", F.try_element_at(may_lead, F.lit(1)))
             .where(F.col("member").isNotNull())
