@@ -187,7 +187,7 @@ class StepResult:
 
 DONE = StepResult()
 NO_MEMBER_YET = StepResult(error="it was no member of the group when it read", failure=Failure.ABORTABLE)
-"""Of offsets for a transaction: a coordinator takes them from a client without a generation, and fences nothing then."""
+"""Of offsets for a transaction, which a coordinator also takes, unfenced, from a client without a generation."""
 Script = Generator[Step, StepResult, T]
 
 

@@ -72,6 +72,9 @@ class Settings:
     """The brokers' own `min.insync.replicas`, for topics without a value; 0 if it is not known."""
     session_timeout_ms: int = 18_000
     """How long a silent broker stays registered: Kafka's `zookeeper.session.timeout.ms`."""
+    tombstones_seen_ms: int = 86_400_000
+    """A replica that was out of the ISR for less time has copied each tombstone of an internal topic before cleaners
+    removed it: `log.cleaner.delete.retention.ms` less `replica.lag.time.max.ms`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

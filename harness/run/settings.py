@@ -12,6 +12,7 @@ from harness.scenario.plan import SESSION_TIMEOUT, Plan
 from harness.scenario.rules import MIN_INSYNC_REPLICAS
 
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
+TOMBSTONES_KEPT, REPLICA_LAG = "log.cleaner.delete.retention.ms", "replica.lag.time.max.ms"
 RETENTION = frozenset({"retention.ms", "retention.bytes"})
 RETENTION_OF_BROKERS = frozenset(f"log.retention.{of}" for of in ("ms", "minutes", "hours", "bytes"))
 
@@ -34,6 +35,7 @@ def settings_of(scenario: Scenario, plan: Plan) -> Settings:
         delete_delay_ms=int(brokers["log.segment.delete.delay.ms"]),
         first_deletion_ms=round(system.first_deletion_s * 1000),
         session_timeout_ms=int(brokers[SESSION_TIMEOUT]),
+        tombstones_seen_ms=int(brokers[TOMBSTONES_KEPT]) - int(brokers[REPLICA_LAG]),
     )
 
 

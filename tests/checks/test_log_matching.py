@@ -1,13 +1,41 @@
-from harness.analysis.tables.schemas import TORN
-from tests.analysis.fact_rows import elected_uncleanly, held, led, remark, replica, state
-from tests.analysis.protocol_rows import superseded, topic
-from tests.checks.answers import POWER_LOSS, UNHEARD, fails, passes, table_of, unknown
+from dataclasses import replace
 
+from harness.analysis.tables.schemas import TORN
+from tests.analysis.fact_rows import Row, elected_uncleanly, held, led, remark, replica, state
+from tests.analysis.protocol_rows import S, superseded, topic
+from tests.checks.answers import POWER_LOSS, STRICT, UNHEARD, fails, passes, table_of, unknown
+
+FORGETFUL = replace(STRICT, tombstones_seen_ms=20_000)
 BOTH = state(0, leader=1, epoch=1, isr=[1, 2])
 HOLE = (BOTH, replica(1, 1), replica(2, 1), held(1, "a", 0))
 ONE = state(0, leader=1, epoch=1, isr=[1])
 
+OFFSETS = {"topic": "__consumer_offsets"}
+AWAY_S = 20
+
+
+def a_hole_after(away_s: int, topic: dict[str, str], content: str = "") -> list[Row]:
+    """Replica 2 was out of the ISR for a while, and has a record that replica 1 lacks, or another one."""
+    return [
+        state(0, leader=1, epoch=1, isr=[1, 2], time_ns=0, **topic),
+        state(1, leader=1, epoch=1, isr=[1], time_ns=10 * S, **topic),
+        state(2, leader=1, epoch=1, isr=[1, 2], time_ns=(10 + away_s) * S, **topic),
+        replica(1, 1, **topic),
+        replica(2, 1, **topic),
+        held(2, "a", 0, **topic),
+        *([held(1, content, 0, **topic)] if content else []),
+    ]
+
+
 CASES = {
+    "a replica that was away for longer than tombstones are kept": passes(
+        *a_hole_after(AWAY_S, OFFSETS), settings=FORGETFUL
+    ),
+    "a replica that was away for less time": fails(*a_hole_after(AWAY_S - 1, OFFSETS), settings=FORGETFUL),
+    "a replica of another topic that was away for long": fails(*a_hole_after(AWAY_S, {}), settings=FORGETFUL),
+    "another record in a replica that was away for long": fails(
+        *a_hole_after(AWAY_S, OFFSETS, "b"), settings=FORGETFUL
+    ),
     "equal logs": passes(BOTH, replica(1, 1), replica(2, 1), held(1, "a", 0), held(2, "a", 0)),
     "another record": fails(
         BOTH,

@@ -6,7 +6,8 @@ own, which it drops when it returns.
 
 Each replica is compared with one reference, the first member of the last ISR. Replicas of a compacted topic are cleaned
 each by itself: what a later committed record with its key replaces may be in one and not in the other, all else must be
-in both.
+in both. A replica that was away for longer than tombstones are kept may have missed one, and keeps what it removed; of
+internal topics only the logs tell, so such a record proves nothing there.
 """
 
 from typing import ClassVar
@@ -18,7 +19,7 @@ from pyspark.sql.window import Window
 from harness.analysis.check_helpers.assumptions import COMPACTIONS_TOLD, DUMPS_COMPLETE
 from harness.analysis.check_helpers.compaction import SUPERSEDED, by_committed, with_superseded
 from harness.analysis.check_helpers.findings import event, finding, last_isr, phrase
-from harness.analysis.frames import PARTITION_KEY, stored
+from harness.analysis.frames import PARTITION_KEY, contains, in_order, stored
 from harness.contracts.checks import Assumption, Check, Settings
 
 _REPLICA = [*PARTITION_KEY, "broker"]
@@ -74,6 +75,13 @@ class LogMatching(Check):
         absent = F.col("held").isNull() | F.col("expected").isNull()
         removed = by_committed(facts[SUPERSEDED], facts["leader_epochs"], settings)
         rows = with_superseded(differing, removed).where(~(absent & F.col(SUPERSEDED)))
+        internal = F.col("topic").startswith("__")
+        missed = _missed_tombstones(pairs, facts["partition_states"], settings)
+        rows = (
+            rows.withColumn("tombstone_gone", absent & internal)
+            .join(missed, on=list(_REPLICA), how="left")
+            .where(~(F.col("tombstone_gone") & F.coalesce("missed", F.lit(False))))
+        )
         return finding(
             rows,
             self.name,
@@ -105,6 +113,24 @@ class LogMatching(Check):
                 event("replicas", "reference as broker", "reference_end_offset as log_end_offset"),
             ),
         )
+
+
+def _missed_tombstones(pairs: DataFrame, partition_states: DataFrame, settings: Settings) -> DataFrame:
+    """One row a replica that, or whose reference, was out of the ISR for so long that it may have missed a tombstone.
+
+    It then has a record for ever that the tombstone removed elsewhere, and nothing shows why.
+    """
+    until_ns = F.lead("time_ns").over(in_order(*PARTITION_KEY, by=("zxid",)))
+    versions = partition_states.select(*PARTITION_KEY, "isr", (until_ns - F.col("time_ns")).alias("lasted_ns"))
+    outside = F.when(
+        ~(contains("isr", F.col("broker")) & contains("isr", F.col("reference"))), F.col("lasted_ns")
+    ).otherwise(0)
+    return (
+        pairs.select(*_REPLICA, "reference")
+        .join(versions, on=list(PARTITION_KEY), how="inner")
+        .groupBy(*_REPLICA)
+        .agg((F.sum(outside) / 1e6 >= F.lit(settings.tombstones_seen_ms)).alias("missed"))
+    )
 
 
 def _pairs(replicas: DataFrame, partition_states: DataFrame) -> DataFrame:
