@@ -37,6 +37,21 @@ CASES = {
         became("PrepareCommit", 2, "orders-0", counts=None),
         became("PrepareAbort", 3, "orders-0", counts=None),
     ),
+    "no coordinator logs what it stored, and what it repeats was not stored": valid(
+        became("Ongoing", 1, "orders-0", counts=None),
+        became("PrepareAbort", 2, "orders-0", counts=None),
+        became("PrepareAbort", 3, "orders-0", counts=None),
+        became("PrepareAbort", 4, "orders-0", counts=None),
+        became("PrepareAbort", 5, "orders-0", counts=None, producer_epoch=1),
+        became("PrepareAbort", 6, "orders-0", counts=None, producer_epoch=1),
+    ),
+    "no coordinator logs what it stored, and nothing explains it after repetitions": broken(
+        became("Empty", 1, counts=None),
+        became("Ongoing", 2, "orders-0", counts=None),
+        became("Ongoing", 3, "orders-0", counts=None),
+        became("CompleteCommit", 4, counts=None),
+        text="does not follow Ongoing",
+    ),
     "no coordinator logs what it stored, and nothing explains it": broken(
         became("Ongoing", 1, "orders-0", counts=None),
         became("Ongoing", 2, "orders-0", counts=None),

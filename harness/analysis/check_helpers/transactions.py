@@ -65,14 +65,20 @@ class OfTransactions(Check):
 def steps(transactions: DataFrame) -> DataFrame:
     """One row a transition with the one `before` it, and the `earlier` one before that, of the same transactional id.
 
-    `doubtful` is whether the one before may be none, as no coordinator logs which records it has stored.
+    `doubtful` is whether the one before may be none, as no coordinator logs which records it has stored. A coordinator
+    appends such a record as often as its client asks, so the earlier one is that before all repetitions.
     """
     of_id = in_order(*ID_KEY, by=("offset",))
     before = F.struct(*_BEFORE)
+    content = F.struct("state", "producer_id", "producer_epoch", F.array_sort("partitions").alias("partitions"))
+    is_repeated = F.coalesce(content == F.lag(content).over(of_id), F.lit(False))
     return (
         transactions.where(F.coalesce("counts", F.lit(True)))
         .withColumn("before", F.lag(before).over(of_id))
-        .withColumn("earlier", F.lag(before, 2).over(of_id))
+        .withColumn("since", F.when(~is_repeated, F.struct("before")))
+        .withColumn("since", F.last("since", ignorenulls=True).over(of_id))
+        .withColumn("earlier", F.coalesce(F.lag("since.before").over(of_id), F.lag(before, 2).over(of_id)))
+        .drop("since")
         .withColumn("doubtful", F.col("counts").isNull())
     )
 
