@@ -133,8 +133,9 @@ def _shades(evidence: RunEvidence) -> Iterator[Shade]:
     for row in evidence.rows("fault_windows", "intended_ns"):
         if row["injected_ns"] is not None:
             targets = row["targets"] or []
-            lanes = [broker(target) if target.isdecimal() else ZOOKEEPER for target in targets]
-            text = f"{row['fault']} {', '.join(lanes)}".strip()
+            lanes = [broker(target) if target.isdecimal() else CLIENTS for target in targets]
+            names = ", ".join(broker(target) if target.isdecimal() else target for target in targets)
+            text = f"{row['fault']} {names}".strip()
             from_ns = row["intended_ns"] or row["injected_ns"]  # the effect begins before it is noted
             yield Shade(lanes=lanes, from_ns=from_ns, to_ns=row["healed_ns"], text=text)
 

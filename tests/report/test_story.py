@@ -5,6 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from harness.report.evidence import RunEvidence
@@ -98,6 +100,17 @@ def lost(folder: RunFolder) -> RunFolder:
 
 def story(folder: RunFolder, **changes: Any) -> Story:
     return story_of(RunEvidence(folder), FINDING | changes)
+
+
+def test_a_fault_of_a_client_is_named_after_the_client(lost: RunFolder) -> None:
+    windows = lost.facts / "fault_windows.parquet" / "part-0.parquet"
+    rows = pq.read_table(windows)
+    of_client = pa.array([["pipeline-1-member-2"]], rows.schema.field("targets").type)
+    pq.write_table(
+        rows.set_column(rows.schema.get_field_index("targets"), rows.schema.field("targets"), of_client), windows
+    )
+    (told,) = [moment for moment in story(lost).moments if moment.text.startswith("fault")]
+    assert (told.lane, told.text) == ("clients", "fault: kill pipeline-1-member-2")
 
 
 def test_what_matters_is_told_in_order(lost: RunFolder) -> None:
