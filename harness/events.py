@@ -544,6 +544,22 @@ class SegmentDelete(PartitionEvent):
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
+class CleaningStart(PartitionEvent):
+    """A cleaner has chosen a log, with the figures of its choice."""
+
+    ev: ClassVar[str] = "cleaning_start"
+    from_offset: int
+    """Where the last cleaning ended."""
+    until_offset: int
+    clean_bytes: int
+    dirty_bytes: int
+    min_dirty_ratio: float
+    """`min.cleanable.dirty.ratio`, as the broker has it for the topic."""
+    delay_ms: int
+    """For how long it has been due by `max.compaction.lag.ms`."""
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
 class Compaction(PartitionEvent):
     """A log is about to lose those of its records in a range of offsets that later ones with their keys replace."""
 
@@ -765,6 +781,16 @@ class GroupMemberChange(GroupEvent):
     """The id that was replaced."""
     reason: str
     """Of a removal: session expired, rebalance time-out, sync time-out, left, or group full; empty otherwise."""
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
+class GroupHeartbeat(GroupEvent):
+    """A member's Heartbeat was accepted: its session begins again."""
+
+    ev: ClassVar[str] = "group_heartbeat"
+    member: str
+    session_timeout_ms: int
+    """Of this member."""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
@@ -994,6 +1020,12 @@ class Holdings(Event):
     """Waiting requests whose condition holds: kind and partition."""
     stuck_transactions: list[str]
     """Transactional ids whose next state is neither being stored nor waits for markers."""
+    differences: list[str]
+    """What this broker keeps in two places that do not agree, such as the members of a group and their instances."""
+    controller_differences: list[str]
+    """The same of its view of the cluster as controller, once it has handled every event."""
+    overdue: list[str]
+    """Waiting requests and open transactions that have outlived their time-outs."""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)

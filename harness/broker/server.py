@@ -56,6 +56,7 @@ from harness.broker.log.storage import Storage
 from harness.broker.metadata_cache import MetadataCache
 from harness.broker.metrics.holdings import INTERVAL_S, Ledger
 from harness.broker.metrics.metrics import BrokerMetrics, Exporter, metrics_of
+from harness.broker.metrics.overdue import Overdue
 from harness.broker.replicas.fetch_sessions import FetchSessions
 from harness.broker.replicas.housekeeping import Housekeeping
 from harness.broker.replicas.offline_directory import DirectoryFailures
@@ -238,9 +239,9 @@ class Broker:
         for failures in self._disk_failures:
             failures.start()
         self._housekeeping.start()
-        self._ledger = asyncio.create_task(
-            every(INTERVAL_S, self._new_ledger().write, name="holdings"), name="holdings"
-        )
+        ledger = self._new_ledger()
+        await ledger.write()  # before any append: what was loaded agrees with the logs
+        self._ledger = asyncio.create_task(every(INTERVAL_S, ledger.write, name="holdings"), name="holdings")
         self._cleaner.start()
         self._coordinator.start(expire_every_s=self._config["offsets.retention.check.interval.ms"] / 1000)
         self._transactions.start(
@@ -347,6 +348,14 @@ class Broker:
             groups=self._coordinator.store,
             members=self._coordinator.members,
             transactions=self._transactions,
+            overdue=Overdue(
+                replicas=self._replicas.replicas,
+                transactions=self._transactions,
+                wall_ms=self._outside.wall_ms,
+                abort_every_s=self._config["transaction.abort.timed.out.transaction.cleanup.interval.ms"] / 1000,
+            ),
+            wall_ms=self._outside.wall_ms,
+            producers_expire_ms=self._config["producer.id.expiration.ms"],
             state_log=self._state_log,
         )
 

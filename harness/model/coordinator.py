@@ -13,6 +13,8 @@ class Coordinated(Struct, frozen=True, kw_only=True):
     leader_epoch: int | None = None
     """In which it is led here; None where it is not, or it is unknown."""
     loaded: bool = False
+    was_lost: bool = False
+    """Whether the lead was ever lost in this life of the broker."""
     lost: bool = False
     """Whether the lead was lost since it was loaded, and no line says that it was unloaded."""
     waits: int = 0
@@ -20,6 +22,8 @@ class Coordinated(Struct, frozen=True, kw_only=True):
 
 
 FRESH = Coordinated()
+NOT_COORDINATOR = 16
+"""Kafka's number of NOT_COORDINATOR."""
 MAX_WAITS = 15
 """Such lines come every two seconds of a running broker; a load takes one or two seconds on a slow disk."""
 
@@ -38,6 +42,20 @@ LOADED = Rule(
     ),
 )
 
+MARKS_OWN = Rule(
+    id="coordinator.marks-own",
+    sentence="A coordinator sends markers only for transactions of a partition that it has loaded.",
+    source="TransactionMarkerChannelManager.removeMarkersForTxnTopicPartition",
+    needs="holdings",
+)
+
+ANSWERS_OWN = Rule(
+    id="coordinator.answers-own",
+    sentence="A coordinator that has loaded a partition, and never lost it, does not say that another coordinates it.",
+    source="TransactionStateManager.getTransactionState",
+    needs="holdings",
+)
+
 
 def leads(state: Coordinated | None, event: Event) -> Coordinated:
     """The broker leads the partition."""
@@ -47,19 +65,19 @@ def leads(state: Coordinated | None, event: Event) -> Coordinated:
 def follows(state: Coordinated | None, event: Event) -> Coordinated:
     """Another broker leads it."""
     known = state or FRESH
-    return replace(known, leader_epoch=None, lost=known.loaded)
+    return replace(known, leader_epoch=None, lost=known.loaded, was_lost=True)
 
 
 def loads(state: Coordinated | None, event: Event) -> Coordinated | Illegal:
     """All groups or transactions of the partition are there."""
     known = state or FRESH
-    after = Coordinated(leader_epoch=known.leader_epoch, loaded=True)
+    after = Coordinated(leader_epoch=known.leader_epoch, was_lost=known.was_lost, loaded=True)
     return Illegal(UNLOADED, after) if known.lost else after
 
 
 def unloads(state: Coordinated | None, event: Event) -> Coordinated:
     """Nothing of the partition is there any more."""
-    return Coordinated(leader_epoch=(state or FRESH).leader_epoch)
+    return Coordinated(leader_epoch=(state or FRESH).leader_epoch, was_lost=True)
 
 
 def waits(state: Coordinated | None, event: Event) -> Coordinated | Illegal:
@@ -71,7 +89,20 @@ def waits(state: Coordinated | None, event: Event) -> Coordinated | Illegal:
     return Illegal(LOADED, replace(after, loaded=True)) if after.waits > MAX_WAITS else after
 
 
+def marks(state: Coordinated | None, event: Event) -> Coordinated | Illegal | None:
+    """A marker goes to a broker."""
+    return state if state is None or state.loaded else Illegal(MARKS_OWN, state)
+
+
+def answers(state: Coordinated | None, event: Event) -> Coordinated | Illegal | None:
+    """A producer's request was decided."""
+    is_mine = state is not None and state.loaded and not state.was_lost
+    return Illegal(ANSWERS_OWN, state) if is_mine and event["error"] == NOT_COORDINATOR else state
+
+
 def _of_topic(event: Event) -> Key:
+    if event["ev"] in ("txn_marker_send", "txn_response"):
+        return TRANSACTIONS_TOPIC, event["state_partition"]
     topic = TRANSACTIONS_TOPIC if event["ev"] in ("txn_load", "txn_unload") else OFFSETS_TOPIC
     return event.get("topic", topic), event["partition"]
 
@@ -83,7 +114,7 @@ def _led(event: Event) -> list[tuple[Key, Event]]:
 
 SUBJECT = Subject(
     name="coordinator",
-    rules=(UNLOADED, LOADED),
+    rules=(UNLOADED, LOADED, MARKS_OWN, ANSWERS_OWN),
     legal={
         "become_leader": leads,
         "become_follower": follows,
@@ -91,6 +122,8 @@ SUBJECT = Subject(
         "gc_unload": unloads,
         "txn_load": loads,
         "txn_unload": unloads,
+        "txn_marker_send": marks,
+        "txn_response": answers,
         "holdings": waits,
     },
     fresh=FRESH,

@@ -19,6 +19,10 @@ STEPS = {
 """From which states each is reached: `GroupMetadata.validPreviousStates`."""
 LOADED = ""
 """As state before, of a group that was read from the log."""
+EXPIRED = "session expired"
+"""As reason of a removal."""
+EARLY_NS = 50_000_000
+"""By so much a timer may be early on another clock."""
 
 
 class Group(Struct, frozen=True, kw_only=True):
@@ -29,6 +33,9 @@ class Group(Struct, frozen=True, kw_only=True):
     members: frozenset[str] | None = None
     stored: int | None = None
     """The generation of the assignment that was stored last."""
+    heard: dict[str, int] = {}
+    """By member, until when its session lasts on the broker's monotonic clock, after its last heartbeat in this state:
+    a member that joins again may have another time-out."""
 
 
 UNKNOWN = Group()
@@ -72,6 +79,20 @@ STABLE_ASSIGNED = Rule(
     source="GroupCoordinator.doSyncGroup",
 )
 
+SESSION_LASTS = Rule(
+    id="group.session-lasts",
+    sentence="A member that was heard of is removed for its silence only after its session time-out.",
+    source="GroupCoordinator.completeAndScheduleNextHeartbeatExpiration",
+)
+
+
+def hears(state: Group | None, event: Event) -> Group | None:
+    """A heartbeat of a member is accepted."""
+    if state is None:
+        return None
+    until_ns = event["mono"] + event["session_timeout_ms"] * 1_000_000
+    return replace(state, heard={**state.heard, event["member"]: until_ns})
+
 
 def changes_state(state: Group | None, event: Event) -> Group | Illegal:
     """The group is in another state, or was read from the log."""
@@ -80,7 +101,7 @@ def changes_state(state: Group | None, event: Event) -> Group | Illegal:
     if known.state == DEAD and before == EMPTY:
         known = replace(MADE, members=known.members)  # a member or a commit makes the group anew, which is not logged
     members = frozenset(each["member"] for each in event["members"])
-    after = replace(known, state=now, generation=generation, members=members)
+    after = replace(known, state=now, generation=generation, members=members, heard={})
     if before == LOADED:
         return replace(after, stored=generation)
     if before not in STEPS.get(now, ()):
@@ -107,7 +128,11 @@ def changes_members(state: Group | None, event: Event) -> Group | Illegal:
     left = known.members - {gone}
     after = replace(known, members=left if change == "removed" else left | {member})
     wrong = member in known.members if change == "joined" else gone not in known.members
-    return Illegal(MEMBERS_TOLD, after) if wrong else after
+    if wrong:
+        return Illegal(MEMBERS_TOLD, after)
+    expired = change == "removed" and event.get("reason") == EXPIRED
+    is_early = expired and event["mono"] + EARLY_NS < known.heard.get(member, 0)
+    return Illegal(SESSION_LASTS, after) if is_early else after
 
 
 def is_assigned(state: Group | None, event: Event) -> Group | Illegal:
@@ -136,8 +161,14 @@ SUBJECT = Subject(
         MEMBERS_TOLD,
         ASSIGNED_ONCE,
         STABLE_ASSIGNED,
+        SESSION_LASTS,
     ),
-    legal={"group_state": changes_state, "group_member": changes_members, "group_assignment": is_assigned},
+    legal={
+        "group_state": changes_state,
+        "group_member": changes_members,
+        "group_assignment": is_assigned,
+        "group_heartbeat": hears,
+    },
     fresh=MADE,
     key=_of_group,
 )

@@ -4,7 +4,8 @@ A leftover that the next line still has breaks a rule: one of a single line may 
 cause in one step of the broker (timers, waiting requests, transitions) is judged in each line.
 """
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec import Struct
@@ -26,7 +27,7 @@ IDLE_FETCHER = Rule(
 )
 CHANNELS_LIVE = Rule(
     id="holdings.channels-live",
-    sentence="A controller has a channel to each registered broker, and to no other.",
+    sentence="A controller has one channel to each registered broker, and none to another.",
     source="ControllerChannelManager.addBroker, ControllerChannelManager.removeBroker",
 )
 GROUPS_LED = Rule(
@@ -69,6 +70,21 @@ TRANSACTIONS_GO_ON = Rule(
     sentence="The next state of a transaction is being stored, or waits for its markers.",
     source="TransactionMetadata.pendingState, TransactionStateManager.appendTransactionToLog",
 )
+IN_TIME = Rule(
+    id="holdings.in-time",
+    sentence="What has a time-out ends with it: a request that waits, and a transaction that is open.",
+    source="DelayedOperationPurgatory.ExpiredOperationReaper, TransactionCoordinator.abortTimedOutTransactions",
+)
+AGREES = Rule(
+    id="holdings.agrees",
+    sentence="What a broker keeps in two places is the same in both.",
+    source="GroupMetadata, ProducerStateManager, UnifiedLog.updateConfig, AbstractFetcherManager",
+)
+VIEW_AGREES = Rule(
+    id="holdings.view-agrees",
+    sentence="A controller has a state of each partition and replica, and takes replicas of dead brokers for offline.",
+    source="ControllerContext, KafkaController.onReplicasBecomeOffline",
+)
 CONTROLLER_KNOWN = Rule(
     id="holdings.controller-known",
     sentence="A broker with a session knows a controller, or is elected, within half a minute.",
@@ -87,6 +103,9 @@ class Held(Struct, frozen=True, kw_only=True):
     groups: _Items = _NOTHING
     transactions: _Items = _NOTHING
     without_session: _Items = _NOTHING
+    view: _Items = _NOTHING
+    failed: bool = False
+    """Whether an event of the controller has failed since its election: it may have changed a part only."""
     connected: bool = False
     """Whether the broker has a ZooKeeper session."""
     alone: int = 0
@@ -100,6 +119,7 @@ _LASTING: tuple[tuple[Rule, Callable[[Held], _Items]], ...] = (
     (GROUPS_LED, lambda held: held.groups),
     (TRANSACTIONS_LED, lambda held: held.transactions),
     (FETCH_SESSION, lambda held: held.without_session),
+    (VIEW_AGREES, lambda held: held.view),
 )
 _AT_ONCE: tuple[tuple[Rule, str], ...] = (
     (TIMERS_RUN, "timers_missing"),
@@ -107,6 +127,8 @@ _AT_ONCE: tuple[tuple[Rule, str], ...] = (
     (REQUESTS_CLAIMED, "unclaimed"),
     (ANSWERED_WHEN_DUE, "due"),
     (TRANSACTIONS_GO_ON, "stuck_transactions"),
+    (IN_TIME, "overdue"),
+    (AGREES, "differences"),
 )
 
 
@@ -115,10 +137,12 @@ def holds(state: Held | None, event: Event) -> Held | Illegal:
     before = state or FRESH
     now = Held(
         idle=frozenset(event["fetchers"]).difference(event["followed"]),
-        channels=frozenset(event["channels"]).symmetric_difference(event["live"]) if _is_settled(event) else _NOTHING,
+        channels=_wrong_channels(event["channels"], event["live"]) if _is_settled(event) else _NOTHING,
         groups=frozenset(event["group_partitions"]).symmetric_difference(event["group_leads"]),
         transactions=frozenset(event["transaction_partitions"]).symmetric_difference(event["transaction_leads"]),
         without_session=frozenset(event["without_session"] if event["session_slots"] > _FEW_SESSIONS else ()),
+        view=_NOTHING if before.failed else frozenset(event.get("controller_differences", ())),
+        failed=before.failed,
         connected=before.connected,
         alone=before.alone + 1 if before.connected and event.get("controller") == NO_CONTROLLER else 0,
     )
@@ -130,9 +154,26 @@ def holds(state: Held | None, event: Event) -> Held | Illegal:
     return Illegal(broken[0], now) if broken else now
 
 
+def _wrong_channels(channels: Sequence[int], live: Sequence[int]) -> _Items:
+    """Return the brokers that have no channel, several, or one that they should not have."""
+    counted = Counter(channels)
+    return frozenset(broker for broker in {*channels, *live} if counted[broker] != (broker in live))
+
+
 def changes_session(state: Held | None, event: Event) -> Held:
     """The ZooKeeper session has another state."""
     return replace(state or FRESH, connected=event["state"] in _CONNECTED, alone=0)
+
+
+def takes_office(state: Held | None, event: Event) -> Held:
+    """The broker is controller from now on, with a view that it reads anew."""
+    return replace(state or FRESH, failed=False)
+
+
+def handles(state: Held | None, event: Event) -> Held:
+    """The controller has handled an event."""
+    known = state or FRESH
+    return known if event["outcome"] == "ok" or known.failed else replace(known, failed=True)
 
 
 def _is_settled(event: Event) -> bool:
@@ -143,7 +184,12 @@ def _is_settled(event: Event) -> bool:
 SUBJECT = Subject(
     name="holdings",
     rules=(*(rule for rule, _ in _LASTING), *(rule for rule, _ in _AT_ONCE), CONTROLLER_KNOWN),
-    legal={"holdings": holds, "zk_session": changes_session},
+    legal={
+        "holdings": holds,
+        "zk_session": changes_session,
+        "controller_elected": takes_office,
+        "controller_event": handles,
+    },
     fresh=FRESH,
     key=of_broker,
 )

@@ -65,6 +65,12 @@ LOADED_FIRST = Rule(
     sentence="A log is loaded before its replica takes a role, and once in the life of a broker.",
     source="LogManager.loadLogs",
 )
+CLOSED_WHOLE = Rule(
+    id="replica.closed-whole",
+    sentence="A log that was closed cleanly was synced to its end: its recovery point is not before that.",
+    source="LogManager.shutdown, LogManager.checkpointLogRecoveryOffsets",
+    needs="holdings",
+)
 EPOCH_RISES = Rule(
     id="replica.epoch-rises",
     sentence="A replica takes a role only in a newer leader epoch than that of its last role.",
@@ -176,6 +182,11 @@ CLEANS_COMMITTED = Rule(
     source="LogCleanerManager.cleanableOffsets",
     needs="epoch_assign",
 )
+CLEANS_WHEN_DUE = Rule(
+    id="replica.cleans-when-due",
+    sentence="A log is cleaned when its dirty share is above the least one, or a record in it is dirty for too long.",
+    source="LogCleanerManager.grabFilthiestCompactedLog, KIP-354",
+)
 FETCH_IN_ROLE = Rule(
     id="replica.fetch-in-role",
     sentence="A fetch is answered in the leader epoch of the replica's role, and from its log.",
@@ -245,7 +256,10 @@ def loaded(state: Replica | None, event: Event) -> Replica | Illegal:
         high_watermark=min(max(start, event["high_watermark"]), end),  # the line tells what the checkpoint has
         newest_epoch=UNTOLD,
     )
-    return after if state is None or state is FRESH else Illegal(LOADED_FIRST, after)
+    if state is not None and state is not FRESH:
+        return Illegal(LOADED_FIRST, after)
+    point = event.get("recovery_point")
+    return Illegal(CLOSED_WHOLE, after) if event.get("clean") and point is not None and point < end else after
 
 
 def takes_role(state: Replica | None, event: Event) -> Replica | Illegal:
@@ -443,6 +457,14 @@ def compacts(state: Replica | None, event: Event) -> Replica | Illegal:
     return Illegal(CLEANS_COMMITTED, state) if uncommitted else state
 
 
+def is_cleaned(state: Replica | None, event: Event) -> Replica | Illegal:
+    """A cleaner has chosen the log."""
+    state = state or UNKNOWN
+    dirty, clean = event["dirty_bytes"], event["clean_bytes"]
+    is_due = dirty > 0 and (event["delay_ms"] > 0 or dirty / (clean + dirty) > event["min_dirty_ratio"])
+    return state if is_due else Illegal(CLEANS_WHEN_DUE, state)
+
+
 def answers_fetch(state: Replica | None, event: Event) -> Replica | Illegal:
     """Records were read for a consumer or a follower."""
     if state is None:
@@ -541,6 +563,7 @@ SUBJECT = Subject(
     name="replica",
     rules=(
         LOADED_FIRST,
+        CLOSED_WHOLE,
         EPOCH_RISES,
         EPOCH_CONTINUES,
         ROLE_KEEPS_LOG,
@@ -562,6 +585,7 @@ SUBJECT = Subject(
         START_PAST_DELETED,
         EPOCHS_IN_LOG,
         CLEANS_COMMITTED,
+        CLEANS_WHEN_DUE,
         FETCH_IN_ROLE,
         FETCH_WATERMARK,
         FETCH_COMMITTED,
@@ -582,6 +606,7 @@ SUBJECT = Subject(
         "truncate": truncates,
         "log_start": moves_start,
         "segment_delete": deletes_segment,
+        "cleaning_start": is_cleaned,
         "compaction": compacts,
         "ofle": answers_epoch,
         "fetch_resp": answers_fetch,

@@ -1,6 +1,7 @@
 """All kinds of subjects, and all rules."""
 
 from harness.model import (
+    checkpoints,
     controller,
     coordinator,
     deletion,
@@ -30,6 +31,7 @@ OF_BROKERS: tuple[Subject, ...] = (
     transaction.SUBJECT,
     coordinator.SUBJECT,
     holdings.SUBJECT,
+    checkpoints.SUBJECT,
 )
 """What takes its steps in the state-change logs."""
 OF_ZOOKEEPER: Subject = znodes.SUBJECT

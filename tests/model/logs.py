@@ -83,6 +83,11 @@ def tells_epochs(epochs: list[tuple[int, int]]) -> Event:
     return {"ev": "ofle", **P, "leader_epochs": [list(each) for each in epochs]}
 
 
+def cleaned(clean: int, dirty: int, delay_ms: int = 0) -> Event:
+    figures = {"clean_bytes": clean, "dirty_bytes": dirty, "min_dirty_ratio": 0.5, "delay_ms": delay_ms}
+    return {"ev": "cleaning_start", **P, "from_offset": 0, "until_offset": 2, **figures}
+
+
 def compacted(until: int) -> Event:
     return {"ev": "compaction", **P, "from_offset": 0, "until_offset": until}
 
@@ -208,6 +213,11 @@ def member(name: str, change: str, old: str | None = None) -> Event:
     return {"ev": "group_member", **group}
 
 
+def beats(name: str) -> Event:
+    group = {"group": "g", "coordinator_epoch": 0, "generation": 1}
+    return {"ev": "group_heartbeat", **group, "member": name, "session_timeout_ms": 10_000}
+
+
 def stored(generation: int, *members: str, reason: str = "stored") -> Event:
     told_to = [{"member": each} for each in members]
     group = {"group": "g", "coordinator_epoch": 0, "generation": generation, "reason": reason}
@@ -223,7 +233,8 @@ GROUP = [
     group_is("Stable", "CompletingRebalance", 1, "a"),
     member("b", "replaced", "a"),
     group_is("PreparingRebalance", "Stable", 1, "b"),
-    member("b", "removed"),
+    beats("b"),
+    member("b", "removed") | {"reason": "session expired", "mono": 10_000_000_000},
     group_is("Empty", "PreparingRebalance", 2),
     group_is("Dead", "Empty", 2),
     group_is("Dead", "Empty", 0),
@@ -246,6 +257,7 @@ def holds(**leftovers: Any) -> Event:
     sessions: Event = {"without_session": [], "session_slots": 1000}
     office = {"controller_idle": False, "unanswered": [], "controller": 1}
     waiting: Event = {"timers_missing": [], "timers_left": [], "unclaimed": [], "due": [], "stuck_transactions": []}
+    waiting |= {"differences": [], "controller_differences": [], "overdue": []}
     return {"ev": "holdings", **brokers, **groups, **transactions, **sessions, **office, **waiting} | leftovers
 
 
@@ -396,8 +408,25 @@ COORDINATOR: list[Event] = [
     loads_groups(2),
     leads(0, 0, previous_leader_epoch=-1, topic="__transaction_state"),
     {"ev": "txn_load", "partition": 0, "leader_epoch": 0},
+    {"ev": "txn_marker_send", "state_partition": 0},
+    {"ev": "txn_response", "state_partition": 0, "error": 51},
+    {"ev": "txn_response", "state_partition": 1, "error": 16},
     *[holds(transaction_partitions=[0], transaction_leads=[0])] * 16,
 ]
+
+CHECKPOINTS: list[Event] = [
+    START,
+    leads(0, 0, previous_leader_epoch=-1),
+    leads(1, 0),
+    follows(1, 0, topic="events", previous_leader_epoch=-1, mono=5_000_000_000),
+    {"ev": "hw_checkpoint", "count": 1, "mono": 32_000_000_000},
+    {"ev": "hw_checkpoint", "count": 2, "mono": 36_000_000_000},
+    told(3, api="StopReplica"),
+    {"ev": "hw_checkpoint", "count": 1, "mono": 40_000_000_000},
+    {"ev": "log_dir_failure"},
+    {"ev": "hw_checkpoint", "count": 0, "mono": 50_000_000_000},
+]
+"""A broker leads a partition and follows another, loses the one to a deletion and the other with its disk."""
 
 HOLDINGS: list[Event] = [
     START,

@@ -21,6 +21,7 @@ LOGS = {
         "TRANSACTION",
         "PRODUCER",
         "COORDINATOR",
+        "CHECKPOINTS",
         "LIVE_BROKERS",
         "HOLDINGS",
         "ZNODES",
@@ -67,6 +68,11 @@ def instead(name: str, index: int, event: Event) -> list[Event]:
 MUTANTS: dict[str, tuple[str, list[Event]]] = {
     # a replica
     "replica.loaded-first": ("REPLICA", inserted("REPLICA", 2, logs.recovered(2, 1))),
+    "replica.closed-whole": (
+        "REPLICA",
+        [*changed(("REPLICA", "recovery", 0, {"clean": True, "recovery_point": 1})), logs.holds()],
+    ),
+    "checkpoint.whole": ("CHECKPOINTS", changed(("CHECKPOINTS", "hw_checkpoint", 1, {"count": 1}))),
     "replica.epoch-rises": (
         "REPLICA",
         inserted("REPLICA", 4, logs.follows(1, 2, high_watermark=1, previous_leader_epoch=1)),
@@ -94,6 +100,7 @@ MUTANTS: dict[str, tuple[str, list[Event]]] = {
         "REPLICA",
         inserted("REPLICA", 21, logs.starts_at(0, 2), logs.tells_epochs([(1, 1), (2, 3)])),
     ),
+    "replica.cleans-when-due": ("REPLICA", inserted("REPLICA", 21, logs.cleaned(10, 20), logs.cleaned(20, 10))),
     "replica.fetch-in-role": ("REPLICA", changed(("REPLICA", "fetch_resp", 0, {"leader_epoch": 1}))),
     "replica.fetch-watermark": ("REPLICA", changed(("REPLICA", "fetch_resp", 0, {"high_watermark": 5}))),
     "replica.fetch-committed": ("REPLICA", changed(("REPLICA", "fetch_resp", 0, {"high_watermark": 3}))),
@@ -170,11 +177,12 @@ MUTANTS: dict[str, tuple[str, list[Event]]] = {
         "GROUP",
         inserted("GROUP", 6, logs.group_is("Empty", "Stable", 1), logs.group_is("", "", 1))[:7],
     ),
-    "group.state-continues": ("GROUP", without("GROUP", 7)[:9]),
+    "group.state-continues": ("GROUP", without("GROUP", 7)[:10]),
     "group.generation-steps": ("GROUP", changed(("GROUP", "group_state", 3, {"generation": 2}))[:8]),
     "group.members-fit": ("GROUP", changed(("GROUP", "group_state", 4, {"members": [{"member": "b"}]}))),
     "group.members-told": ("GROUP", changed(("GROUP", "group_member", 2, {"member": "c"}))),
     "group.assigned-once": ("GROUP", inserted("GROUP", 5, logs.stored(1, "a"))),
+    "group.session-lasts": ("GROUP", changed(("GROUP", "group_member", 2, {"mono": 9_000_000_000}))),
     "group.stable-assigned": ("GROUP", without("GROUP", 4)),
     # a transaction
     "transaction.state-valid": (
@@ -192,7 +200,12 @@ MUTANTS: dict[str, tuple[str, list[Event]]] = {
     "producer.follows": ("PRODUCER", [*LOGS["PRODUCER"], logs.rejects(3, 0, 45)]),
     "producer.current": ("PRODUCER", [*LOGS["PRODUCER"], logs.rejects(2, 2, 47)]),
     "coordinator.unloaded": ("COORDINATOR", without("COORDINATOR", 4)),
-    "coordinator.loaded": ("COORDINATOR", without("COORDINATOR", place(LOGS["COORDINATOR"], "txn_load"))),
+    "coordinator.marks-own": ("COORDINATOR", [*LOGS["COORDINATOR"], {"ev": "txn_marker_send", "state_partition": 1}]),
+    "coordinator.answers-own": ("COORDINATOR", changed(("COORDINATOR", "txn_response", 0, {"error": 16}))),
+    "coordinator.loaded": (
+        "COORDINATOR",
+        [each for each in LOGS["COORDINATOR"] if each["ev"] not in ("txn_load", "txn_marker_send")],
+    ),
     "holdings.controller-known": ("HOLDINGS", [*LOGS["HOLDINGS"], *[logs.holds(controller=-1)] * 16]),
     "controller.live-sent": ("LIVE_BROKERS", without("LIVE_BROKERS", 10)),
     **{
@@ -203,6 +216,8 @@ MUTANTS: dict[str, tuple[str, list[Event]]] = {
             ("requests-claimed", "unclaimed"),
             ("answered-when-due", "due"),
             ("transactions-go-on", "stuck_transactions"),
+            ("in-time", "overdue"),
+            ("agrees", "differences"),
         )
     },
     **{
@@ -213,6 +228,7 @@ MUTANTS: dict[str, tuple[str, list[Event]]] = {
             ("groups-led", {"group_partitions": list[int]()}),
             ("transactions-led", {"transaction_partitions": [0, 1]}),
             ("fetch-session", {"without_session": [2]}),
+            ("view-agrees", {"controller_differences": ["replicas with a state"]}),
         )
     },
     "transaction.complete-empty": (
@@ -232,6 +248,11 @@ MUTANTS: dict[str, tuple[str, list[Event]]] = {
 
 
 FURTHER: dict[str, tuple[str, str, list[Event]]] = {
+    "a controller has a second channel to a broker": (
+        "holdings.channels-live",
+        "HOLDINGS",
+        [*LOGS["HOLDINGS"], *[logs.holds(channels=[1, 2, 2], controller_idle=True)] * 2],
+    ),
     "a follower appends before its end": (
         "replica.append-at-end",
         "REPLICA",
@@ -456,6 +477,29 @@ FURTHER: dict[str, tuple[str, str, list[Event]]] = {
 }
 """Other ways to break a rule: the rule, the log it is of, and that log."""
 LEGAL: dict[str, tuple[str, list[Event]]] = {
+    "a member that was heard of joins again, and has another session time-out": (
+        "GROUP",
+        [
+            *LOGS["GROUP"][:7],
+            logs.beats("b"),
+            LOGS["GROUP"][7],
+            logs.member("b", "removed") | {"reason": "session expired", "mono": 5_000_000_000},
+            *LOGS["GROUP"][10:],
+        ],
+    ),
+    "an event of a controller fails, and leaves its view half changed": (
+        "HOLDINGS",
+        [
+            *LOGS["HOLDINGS"],
+            logs.handled("NoNode"),
+            *[logs.holds(controller_differences=["replicas with a state"])] * 2,
+            logs.office("elected", 2),
+        ],
+    ),
+    "a log is cleaned because a record is dirty for too long": (
+        "REPLICA",
+        inserted("REPLICA", 21, logs.cleaned(20, 10, delay_ms=1)),
+    ),
     "a controller reads the state of a newer one, and makes no election": (
         "CONTROLLER",
         inserted("CONTROLLER", 6, logs.elected(result=None, previous=2)),

@@ -22,7 +22,7 @@ from harness.broker.replicas.partition import Partition
 from harness.broker.replicas.replicas import Replicas, now_s
 from harness.broker.state_log import StateLog
 from harness.broker.unexpected import failed
-from harness.events import Compaction
+from harness.events import CleaningStart, Compaction
 from harness.values import TopicPartition
 
 _log = logging.getLogger(__name__)
@@ -98,6 +98,7 @@ class LogCleaner:
             return False
         key = (chosen.log.topic, chosen.log.partition)
         self._in_progress.add(key)
+        self._log_choice(chosen)
         began_s = now_s()
         try:
             cleaned = await self._clean(chosen)
@@ -189,6 +190,20 @@ class LogCleaner:
             )
             return cleaned
         return None
+
+    def _log_choice(self, chosen: Cleanable) -> None:
+        self.state_log.emit(
+            CleaningStart(
+                topic=chosen.log.topic,
+                partition=chosen.log.partition,
+                from_offset=chosen.first_dirty_offset,
+                until_offset=chosen.end_offset,
+                clean_bytes=chosen.clean_bytes,
+                dirty_bytes=chosen.dirty_bytes,
+                min_dirty_ratio=chosen.log.settings.min_cleanable_ratio,
+                delay_ms=chosen.delay_ms,
+            )
+        )
 
     def _log_compaction(self, log: Log, from_offset: int, until_offset: int) -> None:
         self.state_log.emit(

@@ -108,6 +108,11 @@ class ActiveController:
         return self._channels.brokers, self._context.live_or_shutting_down
 
     @property
+    def context(self) -> ControllerContext:
+        """Its view of the cluster."""
+        return self._context
+
+    @property
     def unanswered(self) -> list[int]:
         """The brokers that have yet to answer a request."""
         return self._channels.unanswered

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 from harness.broker.configs.config import BrokerConfig
 from harness.broker.controller.active import ActiveController
 from harness.broker.controller.assignment import Assignment
+from harness.broker.controller.context import ControllerContext
 from harness.broker.controller.election import NO_CONTROLLER, read_controller, register_and_increment
 from harness.broker.controller.environment import UNCLEAN, ControllerSettings
 from harness.broker.controller.errors import (
@@ -125,6 +126,11 @@ class Controller:
     def unanswered(self) -> list[int]:
         """The brokers that have yet to answer a request of this controller."""
         return [] if self._active is None else self._active.unanswered
+
+    @property
+    def settled_context(self) -> ControllerContext | None:
+        """The view of a controller that has handled every event."""
+        return self._active.context if self._active is not None and self.is_idle else None
 
     @property
     def is_idle(self) -> bool:

@@ -16,6 +16,7 @@ from harness.broker.wire.sentinels import NO_EPOCH
 from harness.events import (
     AssignedPartition,
     GroupAssignment,
+    GroupHeartbeat,
     GroupMember,
     GroupMemberChange,
     GroupStateChange,
@@ -285,6 +286,10 @@ class Group:
             old_member=old_member,
             reason=reason,
         )
+
+    def heartbeat(self, member: Member) -> GroupHeartbeat:
+        """Return the line about an accepted Heartbeat of a member."""
+        return GroupHeartbeat(**self._named(), member=member.member_id, session_timeout_ms=member.session_timeout_ms)
 
     def assignment(self, reason: str) -> GroupAssignment:
         """Return the line with the partitions of each member in this generation."""

@@ -27,6 +27,7 @@ from harness.broker.coordinator.effects import (
     Timer,
     TimerKind,
 )
+from harness.broker.coordinator.group import Group
 from harness.broker.coordinator.membership import Membership
 from harness.broker.coordinator.placement import partition_of
 from harness.broker.coordinator.records import encode_group
@@ -97,8 +98,14 @@ class GroupMembers:
         if error or known is None:
             return error or ErrorCode.UNKNOWN_MEMBER_ID
         error, effects = known.membership.heartbeat(generation, member_id, instance_id)
+        self._log_heartbeat(known.membership.group, member_id, error)
         self.carry_out(known.membership, effects)
         return error
+
+    def _log_heartbeat(self, group: Group, member_id: str, error: ErrorCode) -> None:
+        member = group.members.get(member_id)
+        if member is not None and error in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS):
+            self.state_log.emit(group.heartbeat(member))
 
     def leave(self, name: str, leaving: Sequence[MemberIdentity]) -> tuple[ErrorCode, list[ErrorCode]]:
         """Answer LeaveGroup: an error for all, or one each."""

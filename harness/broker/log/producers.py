@@ -111,6 +111,11 @@ class ProducerStates:
         """Return all producers with their ids."""
         return self._by_id.items()
 
+    @property
+    def open_transactions(self) -> Mapping[int, int]:
+        """The first offsets of open transactions, ascending, with their producers."""
+        return self._open
+
     def restore(self, states: Mapping[int, ProducerState], end_offset: int) -> None:
         """Set the state from a snapshot of everything before an offset."""
         self._by_id = {

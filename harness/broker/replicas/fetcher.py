@@ -79,6 +79,11 @@ class LeaderFetcher:
         """How many partitions are followed; failed ones do not count."""
         return len(self._followed)
 
+    @property
+    def keys(self) -> Iterable[TopicPartition]:
+        """The partitions that are followed."""
+        return self._followed.keys()
+
     def follow(self, partitions: Iterable[Partition], as_they_are: Container[TopicPartition]) -> None:
         """Start following partitions in their current leader epoch, most of them with truncation first."""
         for partition in partitions:

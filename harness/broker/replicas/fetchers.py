@@ -47,6 +47,11 @@ class Fetchers:
         """Those of them that answered the last full fetch without a session."""
         return sorted(leader_id for leader_id, (fetcher, _) in self._by_leader.items() if fetcher.has_no_session)
 
+    @property
+    def followed(self) -> list[tuple[int, TopicPartition]]:
+        """The partitions that fetchers have, each with the leader of its fetcher, in order."""
+        return sorted((leader_id, key) for leader_id, (fetcher, _) in self._by_leader.items() for key in fetcher.keys)
+
     def stop_idle(self) -> None:
         """End the fetchers without partitions."""
         for leader_id in [leader_id for leader_id, (fetcher, _) in self._by_leader.items() if not len(fetcher)]:

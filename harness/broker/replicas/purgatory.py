@@ -29,6 +29,7 @@ class Delayed(Protocol[KeyInput]):
 class _Parked(Generic[Key]):
     operation: Delayed[Key]
     keys: tuple[Key, ...]
+    deadline_s: float
     done: asyncio.Future[None]
 
 
@@ -49,12 +50,17 @@ class Purgatory(Generic[Key]):
         """The operations that wait, the oldest first."""
         return [each.operation for each in self._parked.values()]
 
+    @property
+    def deadlines_s(self) -> list[float]:
+        """The instants on the loop's clock at which the operations end, the oldest operation first."""
+        return [each.deadline_s for each in self._parked.values()]
+
     async def wait(self, operation: Delayed[Key], keys: Iterable[Key], timeout_s: float) -> bool:
         """Return True when the operation completed, False when `timeout_s` passed first; the caller has tried it."""
         if timeout_s <= 0:
             return False
         loop = asyncio.get_running_loop()
-        parked = _Parked(operation, tuple(dict.fromkeys(keys)), loop.create_future())
+        parked = _Parked(operation, tuple(dict.fromkeys(keys)), loop.time() + timeout_s, loop.create_future())
         ticket = self._park(parked)
         timer = loop.call_later(timeout_s, self._expire, ticket)
         try:

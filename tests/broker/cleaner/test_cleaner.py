@@ -10,7 +10,7 @@ import pytest
 from harness.broker.cleaner.statistics import CleanerStatistics
 from harness.broker.log.log import Log
 from harness.broker.wire.messages import DeleteTopicsRequest
-from harness.events import Compaction
+from harness.events import CleaningStart, Compaction
 from tests.broker.cleaner.compacted import batch, contents
 from tests.broker.log.logs import everything, headers
 from tests.broker.whole_cluster import WholeCluster
@@ -72,6 +72,9 @@ async def test_leader_and_followers_clean_what_they_hold() -> None:
             assert last_values(log) == {f"key-{number % 4}": f"{number}" for number in range(96, 100)}
             assert log.log_end_offset == 100
             assert cluster.of(broker_id, Compaction)[-1].until_offset == log.segments[-1].base_offset
+            chosen = cluster.of(broker_id, CleaningStart)[-1]
+            assert chosen.until_offset == log.segments[-1].base_offset
+            assert chosen.dirty_bytes > chosen.min_dirty_ratio * (chosen.clean_bytes + chosen.dirty_bytes)
             checkpoint = cluster.disk(broker_id, "/d").read("cleaner-offset-checkpoint")
             assert checkpoint == f"0\n1\nt 0 {log.segments[-1].base_offset}\n".encode()
 

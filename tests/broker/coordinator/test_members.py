@@ -14,8 +14,10 @@ from harness.broker.coordinator.statistics import GroupCounters
 from harness.broker.coordinator.store import GroupStore
 from harness.broker.rules import rules_with
 from harness.broker.wire.error_codes import ErrorCode
+from harness.events import Event, GroupHeartbeat
 from harness.values import OFFSETS_TOPIC
 from tests.broker.coordinator.coordinators import FakeTopic, coordinator_on, leading, settled
+from tests.broker.recording_state_log import RecordingStateLog
 
 SESSION_S = 10
 JOIN = Join(
@@ -58,6 +60,11 @@ def counted(counters: GroupCounters) -> tuple[int, ...]:
     return tuple(each.count for each in (counters.committed, counters.expired, counters.deleted, counters.rebalances))
 
 
+def recorded(coordinating: GroupCoordinator) -> list[Event]:
+    assert isinstance(coordinating.state_log, RecordingStateLog)
+    return coordinating.state_log.events
+
+
 async def test_a_member_that_is_not_heard_of_is_gone_when_its_session_is_over() -> None:
     coordinating = await leading(FakeTopic())
     member = await stable(coordinating)
@@ -69,6 +76,8 @@ async def test_a_member_that_is_not_heard_of_is_gone_when_its_session_is_over() 
     await asyncio.sleep(2)
     assert state(coordinating) == (GroupState.EMPTY, 2)
     assert coordinating.members.heartbeat("g", 1, member, None) is ErrorCode.UNKNOWN_MEMBER_ID
+    heard = [each for each in recorded(coordinating) if isinstance(each, GroupHeartbeat)]
+    assert [(each.member, each.session_timeout_ms) for each in heard] == [(member, SESSION_S * 1000)] * 3
 
 
 async def test_the_next_coordinator_goes_on_with_members_and_assignments_and_begins_their_sessions_anew() -> None:

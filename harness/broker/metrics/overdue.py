@@ -1,0 +1,60 @@
+"""What has outlived its time-out in a broker?
+
+A time-out that depends on the wall clock may pass at once when that is set forward, and what ends it runs at intervals.
+So it counts only if it has been over for a while on the broker's monotonic clock.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from harness.broker.replicas.replicas import Replicas, now_s
+from harness.broker.transactions.coordinator import TransactionCoordinator
+from harness.broker.transactions.metadata import TransactionState
+
+MARGIN_S = 5.0
+PAUSED_S = 6.0
+"""After so long without a look the broker was paused, or its machine was: what is over then has yet to be noticed."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Overdue:
+    """Notes since when a time-out is over."""
+
+    replicas: Replicas
+    transactions: TransactionCoordinator
+    wall_ms: Callable[[], int]
+    abort_every_s: float
+    """How often a coordinator looks for transactions that have timed out."""
+    _since: dict[str, float] = field(default_factory=dict)
+    _looked_s: float = 0.0
+
+    def now(self) -> list[str]:
+        """Return what should have ended long ago."""
+        at_s = now_s()
+        if at_s - self._looked_s > PAUSED_S:
+            self._since.clear()
+        self._looked_s = at_s
+        limits = dict(self._over())
+        self._since = {what: self._since.get(what, at_s) for what in limits}
+        return sorted(what for what, since_s in self._since.items() if at_s - since_s > limits[what])
+
+    def _over(self) -> Iterator[tuple[str, float]]:
+        """Yield what has timed out, and within how many seconds it is to end."""
+        at_s = now_s()
+        for name, purgatory in (
+            ("produce", self.replicas.appends),
+            ("fetch", self.replicas.fetches),
+            ("delete", self.replicas.deletions),
+        ):
+            if any(deadline_s + MARGIN_S < at_s for deadline_s in purgatory.deadlines_s):
+                yield f"{name} requests", MARGIN_S
+        at_ms = self.wall_ms()
+        for each in self.transactions.transactions():
+            known = each.metadata
+            # An abort that could not be stored is tried again: without a quorum as long as that lasts.
+            if (
+                known.state is TransactionState.ONGOING
+                and not each.fence_failed
+                and known.started_ms + known.timeout_ms < at_ms
+            ):
+                yield f"transaction {each.transactional_id}", 2 * self.abort_every_s + MARGIN_S
