@@ -20,14 +20,16 @@ DECISIONS_A_STEP = 200
 """Of the controller: an election, a change of state, a request to ZooKeeper."""
 
 
-async def every(seconds: float, work: Callable[[], Awaitable[None]], *, name: str) -> None:
-    """Do `work` after every pause, until cancelled.
+async def every(seconds: float, work: Callable[[], Awaitable[None]], *, name: str, at_once: bool = False) -> None:
+    """Do `work` after every pause, until cancelled; `at_once` is without the first pause.
 
     A round that fails is logged and the next one is tried, as in Kafka's `KafkaScheduler`: an unexpected error
     must not leave a broker that looks alive and has stopped working.
     """
+    pause_s = 0.0 if at_once else seconds
     while True:
-        await asyncio.sleep(seconds)
+        await asyncio.sleep(pause_s)
+        pause_s = seconds
         try:
             await work()
         except Exception as error:  # noqa: BLE001  logged and reported

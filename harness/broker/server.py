@@ -239,9 +239,10 @@ class Broker:
         for failures in self._disk_failures:
             failures.start()
         self._housekeeping.start()
-        ledger = self._new_ledger()
-        await ledger.write()  # before any append: what was loaded agrees with the logs
-        self._ledger = asyncio.create_task(every(INTERVAL_S, ledger.write, name="holdings"), name="holdings")
+        # The first line comes before any append: what was loaded agrees with the logs.
+        self._ledger = asyncio.create_task(
+            every(INTERVAL_S, self._new_ledger().write, name="holdings", at_once=True), name="holdings"
+        )
         self._cleaner.start()
         self._coordinator.start(expire_every_s=self._config["offsets.retention.check.interval.ms"] / 1000)
         self._transactions.start(

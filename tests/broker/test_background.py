@@ -10,7 +10,16 @@ from harness.broker.zookeeper.pipeline import all_of
 from harness.simulation.loop import run
 
 
-def test_a_round_that_fails_is_told_and_the_next_one_comes(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize(
+    ("at_once", "instants"),
+    [
+        pytest.param(False, [1005.0, 1010.0], id="after a pause"),
+        pytest.param(True, [1000.0, 1005.0, 1010.0], id="at once"),
+    ],
+)
+def test_a_round_that_fails_is_told_and_the_next_one_comes(
+    caplog: pytest.LogCaptureFixture, *, at_once: bool, instants: list[float]
+) -> None:
     rounds: list[float] = []
 
     async def work() -> None:
@@ -19,13 +28,13 @@ def test_a_round_that_fails_is_told_and_the_next_one_comes(caplog: pytest.LogCap
             raise TypeError("bug")
 
     async def play() -> None:
-        task = asyncio.create_task(every(5, work, name="work"))
+        task = asyncio.create_task(every(5, work, name="work", at_once=at_once))
         await asyncio.sleep(11)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
 
     run(play())
-    assert rounds == [1005.0, 1010.0]
+    assert rounds == instants
     assert "work.failed" in caplog.text
 
 
