@@ -355,8 +355,6 @@ class Broker:
                 wall_ms=self._outside.wall_ms,
                 abort_every_s=self._config["transaction.abort.timed.out.transaction.cleanup.interval.ms"] / 1000,
             ),
-            wall_ms=self._outside.wall_ms,
-            producers_expire_ms=self._config["producer.id.expiration.ms"],
             state_log=self._state_log,
         )
 

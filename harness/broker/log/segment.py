@@ -119,11 +119,6 @@ class Segment:
         for batch in self._batches(0):
             yield parse_header(self._file.read(batch.position, HEADER_BYTES))
 
-    def last_headers(self) -> list[BatchHeader]:
-        """Return the headers of the last batches: those that a look-up of the last one reads."""
-        batches = self._batches(self._index.before_offset(self.next_offset))
-        return [parse_header(self._file.read(each.position, HEADER_BYTES)) for each in batches]
-
     @property
     def has_file(self) -> bool:
         """Whether its file is where it should be."""

@@ -5,21 +5,19 @@ transactions also by their producers, the settings of a topic also in each of it
 of the broker's loop, so between two steps they agree. Each function returns what does not, as text.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import pairwise
 
 from harness.broker.controller.context import ControllerContext
 from harness.broker.controller.transitions import PartitionStatus, ReplicaStatus
 from harness.broker.coordinator.group import Group, GroupState
 from harness.broker.coordinator.store import GroupStore
-from harness.broker.log.batch import BatchHeader
 from harness.broker.log.log import Log
 from harness.broker.replicas.fetchers import Fetchers
 from harness.broker.replicas.partition import Partition
 from harness.broker.replicas.replicas import Replicas
 from harness.events import NO_LEADER
 
-_LONG_MS = 3_600_000
 _WITH_MEMBERS = (GroupState.COMPLETING, GroupState.STABLE)
 
 
@@ -85,25 +83,6 @@ def _of_log(log: Log) -> Iterator[str]:
     opened = {each.transaction_start: key for key, each in log.producers.items() if each.transaction_start is not None}
     if log.producers.open_transactions != opened:
         yield "open transactions"
-
-
-def of_producers(logs: Iterable[Log], wall_ms: int, expiration_ms: int) -> Iterator[str]:
-    """Yield the producers of the last batches of logs that are not known as these batches say.
-
-    Where producers expire so soon that a wall clock that is set may have done it, nothing is yielded.
-    """
-    for log in logs if expiration_ms >= _LONG_MS else ():
-        last = {header.producer_id: header for header in log.segments[-1].last_headers() if header.producer_id >= 0}
-        for producer_id, header in last.items():
-            if header.max_timestamp >= wall_ms - expiration_ms // 2 and not _is_known(log, header):
-                yield f"replica {log.topic}-{log.partition}: producer {producer_id}"
-
-
-def _is_known(log: Log, header: BatchHeader) -> bool:
-    known = log.producers.get(header.producer_id)
-    if known is None or known.epoch != header.producer_epoch:
-        return False
-    return header.is_control or (len(known.batches) > 0 and known.batches[-1].last_offset == header.last_offset)
 
 
 def of_fetchers(replicas: Replicas, fetchers: Fetchers) -> Iterator[str]:

@@ -4,13 +4,12 @@ What is not ended with its cause (a fetcher without a replica, a channel to a br
 that another broker leads) costs nothing at first, and in the end a broker its memory or its connections.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from harness.broker.controller.controller import Controller
 from harness.broker.coordinator.members import GroupMembers
 from harness.broker.coordinator.store import GroupStore
-from harness.broker.metrics.agreement import of_controller, of_fetchers, of_groups, of_producers, of_replicas
+from harness.broker.metrics.agreement import of_controller, of_fetchers, of_groups, of_replicas
 from harness.broker.metrics.held_back import due, stuck_transactions, timers_left, timers_missing, unclaimed
 from harness.broker.metrics.overdue import Overdue
 from harness.broker.replicas.fetch_sessions import FetchSessions
@@ -36,9 +35,6 @@ class Ledger:
     members: GroupMembers
     transactions: TransactionCoordinator
     overdue: Overdue
-    wall_ms: Callable[[], int]
-    producers_expire_ms: int
-    """`producer.id.expiration.ms`."""
     state_log: StateLog
 
     async def write(self) -> None:
@@ -75,12 +71,10 @@ class Ledger:
 
     def _differences(self) -> list[str]:
         """Return what is kept twice and differs; nothing where a disk fails meanwhile."""
-        logs = self.replicas.logs.logs()
         try:
             return [
                 *of_groups(self.groups),
                 *of_replicas(self.replicas),
-                *of_producers(logs, self.wall_ms(), self.producers_expire_ms),
                 *of_fetchers(self.replicas, self.fetchers),
             ]
         except OSError:

@@ -11,16 +11,14 @@ from harness.broker.controller.context import ControllerContext
 from harness.broker.controller.transitions import PartitionStatus, ReplicaStatus
 from harness.broker.coordinator.group import Group, GroupState
 from harness.broker.log.log import Log
-from harness.broker.metrics.agreement import of_controller, of_fetchers, of_groups, of_producers, of_replicas
+from harness.broker.metrics.agreement import of_controller, of_fetchers, of_groups, of_replicas
 from harness.broker.replicas.replicas import Replicas
 from harness.broker.zookeeper.znodes import TopicAssignment
 from tests.broker.controller.test_replica_elections import context
 from tests.broker.coordinator.coordinators import FakeTopic, leading
 from tests.broker.coordinator.test_members import stable
-from tests.broker.log.logs import from_producer, write_in_transaction
+from tests.broker.log.logs import write_in_transaction
 from tests.broker.replicas.test_partition import hosting, state
-
-DAY_MS = 86_400_000
 
 
 def with_instance(group: Group) -> None:
@@ -143,27 +141,6 @@ def test_replicas(broken: Callable[[Replicas], None] | None, differs: list[str])
     if broken is not None:
         broken(replicas)
     assert list(of_replicas(replicas)) == [f"replica t-0: {each}" for each in differs]
-
-
-@pytest.mark.parametrize(
-    ("change", "differs"),
-    [
-        pytest.param(lambda _: None, [], id="both are known"),
-        pytest.param(lambda known: known.pop(8), [8], id="the producer of the last batch is not known"),
-        pytest.param(lambda known: known.pop(7), [7], id="that of the batch before is not known"),
-        pytest.param(lambda known: known[8].batches.pop(), [8], id="its last batch is not known"),
-        pytest.param(lambda known: setattr(known[8], "epoch", 3), [8], id="it is known in another epoch"),
-    ],
-)
-def test_producers_of_the_last_batches(change: Callable[[Any], object], differs: list[int]) -> None:
-    replicas, _ = hosting()
-    log = replicas.host("t", 0).log
-    for producer_id in (7, 8):
-        log.append_as_leader(from_producer(0, producer_id=producer_id, timestamp_ms=DAY_MS), 0)
-    change(log.producers._by_id)
-    assert list(of_producers([log], DAY_MS, DAY_MS)) == [f"replica t-0: producer {each}" for each in differs]
-    assert not list(of_producers([log], 2 * DAY_MS, DAY_MS)), "they may have expired"
-    assert not list(of_producers([log], DAY_MS, 2_000)), "a clock that is set may have let them expire"
 
 
 def test_fetchers() -> None:
