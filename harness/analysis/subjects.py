@@ -323,17 +323,17 @@ def _kept(
     polls: DataFrame,
     topics: DataFrame,
     replicas: DataFrame,
-    registrations: DataFrame,
+    broker_logs: DataFrame,
 ) -> DataFrame:
     written, key = _written(sends, topics), list(PARTITION_KEY)
     absent = unread(sends, polls).groupBy(*key).agg(F.count("*").alias("unseen"))
-    left_out = undecided(written.select(*key), replicas, registrations, settings)
+    left_out = undecided(written.select(*key), replicas, broker_logs, settings)
     rows = written.join(left_out, on=key, how="left_semi").join(absent, on=key, how="left")
     return _pieces(rows, _partition(), F.col("number"), F.coalesce("unseen", F.lit(0)))
 
 
 RECORDS_KEPT = Subject(
-    facts=("sends", "polls", "topics", "replicas", "registrations"),
+    facts=("sends", "polls", "topics", "replicas", "broker_logs"),
     pieces=_kept,
     what="acknowledged records",
     unseen="were not read and may have been deleted or compacted",
@@ -341,16 +341,16 @@ RECORDS_KEPT = Subject(
 """No record is absent that retention, a client or a cleaner may have removed where no broker's evidence decides."""
 
 
-def _steps_kept(settings: Settings, poll_steps: DataFrame, replicas: DataFrame, registrations: DataFrame) -> DataFrame:
+def _steps_kept(settings: Settings, poll_steps: DataFrame, replicas: DataFrame, broker_logs: DataFrame) -> DataFrame:
     key = list(PARTITION_KEY)
     ahead = F.count_if(F.col("offset") > F.col("previous_offset") + 1)
     counted = poll_steps.groupBy(*key).agg(F.count("*").alias("number"), ahead.alias("unseen"))
-    rows = counted.join(undecided(counted.select(*key), replicas, registrations, settings), on=key, how="left_semi")
+    rows = counted.join(undecided(counted.select(*key), replicas, broker_logs, settings), on=key, how="left_semi")
     return _pieces(rows, _partition(), F.col("number"), F.col("unseen"))
 
 
 STEPS_KEPT = Subject(
-    facts=("poll_steps", "replicas", "registrations"),
+    facts=("poll_steps", "replicas", "broker_logs"),
     pieces=_steps_kept,
     what="steps of readers",
     unseen="pass offsets whose records may have been deleted or compacted",

@@ -8,7 +8,6 @@ from pyspark.sql import functions as F
 
 from harness.analysis.check_helpers.compaction import SUPERSEDED
 from harness.analysis.check_helpers.excuses import within_power_losses
-from harness.analysis.check_helpers.log_starts import with_broker_log
 from harness.analysis.facts.build import Facts
 from harness.analysis.facts.compaction import superseded
 from harness.analysis.frames import PARTITION_KEY, union
@@ -109,7 +108,7 @@ def _superseded_if_compacted(facts: Facts) -> DataFrame:
         sends.select(*PARTITION_KEY)
         .distinct()
         .join(facts["topic_configs"].select("run_id", "topic"), on=["run_id", "topic"], how="left_anti")
-        .join(with_broker_log(facts["registrations"]), on="run_id", how="left_anti")
+        .join(facts["broker_logs"].select("run_id"), on="run_id", how="left_anti")
         .withColumn("until_offset", F.lit(2**63 - 1))
     )
     removed = superseded(cleaned, sends, facts["polls"], facts["replica_records"])

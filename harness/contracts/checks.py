@@ -173,7 +173,7 @@ class Check:
 
 READ_BY_ALL = ("evidence",)
 """Facts that every check may use without declaring them."""
-OF_COMPACTION = ("compactions", "superseded")
+OF_COMPACTION = ("broker_logs", "compactions", "superseded")
 """Facts that matter only for compacted topics."""
 OF_EXPIRY = ("group_retirements",)
 """Facts that matter only if committed offsets may expire during a run."""

@@ -41,6 +41,11 @@ def registered(broker: int, czxid: int | None = 10, *, session: str = "0x1", **o
     return "registrations", row | other
 
 
+def with_log(broker: int) -> Row:
+    """A broker whose log is there."""
+    return "broker_logs", {"run_id": RUN, "broker": broker}
+
+
 def waited_for(isr: list[int], to: int, *, version: int | None = 0, **other: Any) -> Row:
     """Broker 1, leader in epoch 0, raised its high watermark to `to` when all of `isr` had come there."""
     row = {**_HERE, "broker": 1, "leader_epoch": 0, "zk_version": version, "isr": isr, "advances": 1}

@@ -43,7 +43,8 @@ async def cluster() -> AsyncIterator[WholeCluster]:
 async def test_a_broker_starts_in_order(cluster: WholeCluster) -> None:
     await cluster.start(1)
     kinds = [event.ev for event in cluster.logs[1].events]
-    assert kinds[:4] == ["broker_start", "zk_session", "broker_registered", "controller_elected"]
+    in_order = [kind for kind in kinds if kind != "holdings"][:4]
+    assert in_order == ["broker_start", "zk_session", "broker_registered", "controller_elected"]
     assert cluster.of(1, BrokerStart)[0].clean_marker is False
     assert cluster.disks[1].exists("meta.properties")
     assert cluster.zookeeper.nodes["/brokers/ids/1"].owner == cluster.sessions[1].session_id

@@ -58,7 +58,7 @@ class Case:
 
     def with_unknown_cleaners(self) -> dict[str, "Case"]:
         """Return a case of a compacted topic without broker's logs, which is UNKNOWN for that reason."""
-        rows = [row for row in self.rows if row[0] != "registrations"]
+        rows = [row for row in self.rows if row[0] != "broker_logs"]
         case = unknown(*rows, configured(compacted=True), settings=self.settings, text="orders is compacted")
         return {"the topic is compacted, and no broker's log has it": case}
 

@@ -34,13 +34,10 @@ CASES = {
     "a cleaner may have taken the one before it": fails(*LATER, superseded(1), superseded(0, partition=1)),
     "only a record that was lost with its leader replaces it": fails(*LATER, superseded(0, committed=False)),
     "an unclean election may have lost the record that replaces it": passes(
-        *LATER[:2], elected_uncleanly(2, 1), *LATER[3:], superseded(0, committed=False)
+        *LATER, superseded(0, committed=False), settings=UNCLEAN
     ),
     "a power loss may have taken the record that replaces it": passes(
         *LATER, superseded(0, committed=False), settings=POWER_LOSS
-    ),
-    "an unclean election of another partition lost no record that replaces it": fails(
-        *LATER, elected_uncleanly(2, 1, partition=1), superseded(0, committed=False)
     ),
     "retention has deleted it": passes(*LATER[:4], replica(2, 1, log_start_offset=1), LATER[-1]),
     "the dump of an ISR member is missing": unknown(*LATER[:4], LATER[-1], text="broker 2: its dump is missing"),

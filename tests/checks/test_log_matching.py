@@ -1,9 +1,9 @@
 from dataclasses import replace
 
 from harness.analysis.tables.schemas import TORN
-from tests.analysis.fact_rows import Row, elected_uncleanly, held, led, remark, replica, state
+from tests.analysis.fact_rows import Row, held, remark, replica, state
 from tests.analysis.protocol_rows import S, superseded, topic
-from tests.checks.answers import POWER_LOSS, STRICT, UNHEARD, fails, passes, table_of, unknown
+from tests.checks.answers import POWER_LOSS, STRICT, UNCLEAN, UNHEARD, fails, passes, table_of, unknown
 
 FORGETFUL = replace(STRICT, tombstones_seen_ms=20_000)
 BOTH = state(0, leader=1, epoch=1, isr=[1, 2])
@@ -58,15 +58,14 @@ CASES = {
         BOTH, replica(1, 1), replica(2, 1), held(1, "a", 0), held(2, "b", 0), superseded(0), offsets=[0]
     ),
     "a hole for which only a record stands that was lost with its leader": fails(
-        *HOLE, led(1, 0), superseded(0, committed=False), offsets=[0]
+        *HOLE, superseded(0, committed=False), offsets=[0]
     ),
     "a hole where an unclean election may have lost the record that replaces it": passes(
-        *HOLE, led(1, 0), elected_uncleanly(2, 1), superseded(0, committed=False)
+        *HOLE, superseded(0, committed=False), settings=UNCLEAN
     ),
     "a hole where a power loss may have taken the record that replaces it": passes(
-        *HOLE, led(1, 0), superseded(0, committed=False), settings=POWER_LOSS
+        *HOLE, superseded(0, committed=False), settings=POWER_LOSS
     ),
-    "a hole where it is unknown how leaders were elected": passes(*HOLE, superseded(0, committed=False)),
     "a hole in an ISR member": fails(BOTH, replica(1, 1), replica(2, 1), held(1, "a", 0), offsets=[0]),
     "an ISR member ends earlier": fails(BOTH, replica(1, 1), replica(2, 0), held(1, "a", 0), offsets=[0]),
     "an ISR member ends later": fails(BOTH, replica(1, 0), replica(2, 1), held(2, "a", 0), offsets=[0]),

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 from harness.analysis.tables.schemas import TORN
 from tests.analysis.fact_rows import elected_uncleanly, led, read, remark, replica, sent
-from tests.analysis.protocol_rows import configured, registered, superseded
+from tests.analysis.protocol_rows import configured, superseded, with_log
 from tests.checks.answers import (
     COMPACTED,
     DELETING,
@@ -32,9 +32,7 @@ CASES = {
         sent("a", 0, transaction_outcome="committed"), *PASSED[1:], offsets=[0]
     ),
     "a cleaner may have taken it": passes(*PASSED, superseded(0)),
-    "the topic is compacted, and the brokers' logs have it": fails(
-        *PASSED, configured(compacted=True), registered(1, source="broker")
-    ),
+    "the topic is compacted, and the brokers' logs have it": fails(*PASSED, configured(compacted=True), with_log(1)),
     "the topic is not compacted": fails(*PASSED, configured(compacted=False)),
     "an internal topic is compacted": fails(*PASSED, configured(topic="__consumer_offsets", compacted=True)),
     "retention or a client may have deleted it": passes(
@@ -51,8 +49,7 @@ CASES = {
     ),
     "it may have been deleted, and no replica states where the log begins": passes(*PASSED, settings=DELETING),
     "it may have been compacted, and no broker has a log": passes(*PASSED, settings=COMPACTED),
-    "brokers' logs state no cleaning of it": fails(*PASSED, registered(1, source="broker"), settings=COMPACTED),
-    "only ZooKeeper has a registration": passes(*PASSED, registered(1), settings=COMPACTED),
+    "brokers' logs state no cleaning of it": fails(*PASSED, with_log(1), settings=COMPACTED),
     "records of another topic may be deleted": fails(*PASSED, settings=replace(DELETING, deleting_topics="events")),
     "the log begins after it, and nothing may be deleted": fails(*PASSED, replica(1, 2, log_start_offset=1)),
     "a cleaner may have taken another": fails(*PASSED, superseded(1)),

@@ -7,7 +7,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.check_helpers.findings import last_isr
-from harness.analysis.check_helpers.log_starts import with_broker_log
 from harness.analysis.frames import PARTITION_KEY
 from harness.analysis.tables.schemas import OF_ONE_LINE, TORN, VALUE_IDS
 from harness.contracts.checks import Assumption
@@ -79,10 +78,10 @@ DUMPS_COMPLETE = (
 )
 """The dumps of all replicas are whole, torn last lines included, and those of the last ISRs are there."""
 COMPACTIONS_TOLD = Assumption(
-    facts=("topic_configs", "compactions", "registrations"),
-    broken=lambda topic_configs, _compactions, registrations: topic_configs.where(
+    facts=("topic_configs", "compactions", "broker_logs"),
+    broken=lambda topic_configs, _compactions, broker_logs: topic_configs.where(
         F.col("compacted") & ~F.col("topic").startswith("__")
-    ).join(with_broker_log(registrations), on="run_id", how="left_anti"),
+    ).join(broker_logs.select("run_id").distinct(), on="run_id", how="left_anti"),
     reason="{topic} is compacted, and no broker's log has what cleaners removed",
     of_compaction=True,
 )

@@ -84,5 +84,5 @@ def passed_unread(records: DataFrame, facts: dict[str, DataFrame], settings: Set
     return with_unclean_election(not_deleted(kept, facts["replicas"], settings), facts["leader_epochs"], settings)
 
 
-UNREAD_BY = ("leader_epochs", "registrations", "replicas", SUPERSEDED)
+UNREAD_BY = ("leader_epochs", "broker_logs", "replicas", SUPERSEDED)
 """Facts, beside `sends` and `polls`, that say whether a record is missing."""

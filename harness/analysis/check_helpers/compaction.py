@@ -10,21 +10,14 @@ SUPERSEDED = "superseded"
 """The fact with offsets that cleaners may have removed, and the column that `with_superseded` adds."""
 
 
-def by_committed(superseded: DataFrame, leader_epochs: DataFrame, settings: Settings) -> DataFrame:
+def by_committed(superseded: DataFrame, settings: Settings) -> DataFrame:
     """Leave out the offsets that only records replace which were lost with their leader: no cleaner may remove those.
 
-    They stay where committed records may be lost: after a power loss or an unclean election, and without leader epochs.
+    They stay where committed records may be lost: by a power loss, or where unclean elections are allowed.
     """
-    if settings.power_loss:
+    if settings.power_loss or settings.unclean_leader_election:
         return superseded
-    lossless = (
-        leader_epochs.groupBy(*PARTITION_KEY)
-        .agg(F.max(F.coalesce("unclean", F.lit(True))).alias("unclean"))
-        .where(~F.col("unclean"))
-        .select(*PARTITION_KEY, F.lit(True).alias("lossless"))
-    )
-    rows = superseded.join(lossless, on=list(PARTITION_KEY), how="left")
-    return rows.where(F.col("committed") | F.col("lossless").isNull()).drop("lossless")
+    return superseded.where("committed")
 
 
 def not_superseded(rows: DataFrame, superseded: DataFrame) -> DataFrame:

@@ -21,18 +21,13 @@ def deletable(settings: Settings) -> Column:
     return F.array_contains(topics, F.col("topic")) | F.array_contains(topics, ANY_TOPIC)
 
 
-def with_broker_log(registrations: DataFrame) -> DataFrame:
-    """Return the `run_id` of each run in which a broker's log has its registration."""
-    return registrations.where(F.col("source") == "broker").select("run_id").distinct()
-
-
-def undecided(rows: DataFrame, replicas: DataFrame, registrations: DataFrame, settings: Settings) -> DataFrame:
+def undecided(rows: DataFrame, replicas: DataFrame, broker_logs: DataFrame, settings: Settings) -> DataFrame:
     """Return rows of `run_id`, `topic` and `partition` whose absent records may have been deleted or compacted.
 
     Records of their topics may be deleted and no replica states where the log begins, or cleaned and no broker has a
     log.
     """
-    dumped, told = replicas.select(*PARTITION_KEY), with_broker_log(registrations)
+    dumped, told = replicas.select(*PARTITION_KEY), broker_logs.select("run_id")
     compacted = F.array_contains(F.split(F.lit(settings.compacted_topics), ","), F.col("topic"))
     of_deleting = rows.where(deletable(settings)).join(dumped, on=list(PARTITION_KEY), how="left_anti")
     of_compacted = rows.where(compacted).join(told, on="run_id", how="left_anti")
@@ -42,7 +37,7 @@ def undecided(rows: DataFrame, replicas: DataFrame, registrations: DataFrame, se
 def decided(rows: DataFrame, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
     """Leave out the rows whose absence proves nothing (`undecided`); subjects count them."""
     places = rows.select(*PARTITION_KEY).distinct()
-    left_out = undecided(places, facts["replicas"], facts["registrations"], settings)
+    left_out = undecided(places, facts["replicas"], facts["broker_logs"], settings)
     return rows.join(left_out, on=list(PARTITION_KEY), how="left_anti")
 
 

@@ -78,6 +78,7 @@ from harness.analysis.facts.transactions import (
 )
 from harness.analysis.facts.typed import from_lines
 from harness.analysis.facts.znodes import (
+    broker_logs,
     changes,
     controller_epochs,
     producer_id_blocks,
@@ -157,6 +158,7 @@ def facts_from_tables(
         protocol.STATE_WRITES.name: lambda: state_writes(lines),
         protocol.CONTROL_REQUESTS.name: lambda: control_requests(lines),
         protocol.REGISTRATIONS.name: lambda: registrations(history, lines),
+        protocol.BROKER_LOGS.name: lambda: broker_logs(lines),
         protocol.LEADER_ISRS.name: lambda: leader_isrs(lines),
         protocol.ISR_PROPOSALS.name: lambda: isr_proposals(lines),
         protocol.ACKNOWLEDGEMENTS.name: lambda: acknowledgements(lines),

@@ -5,7 +5,7 @@ from pyspark.sql import functions as F
 
 from harness.analysis.frames import conform, in_order, in_turn
 from harness.analysis.sources.state_changes import StateChanges
-from harness.analysis.tables.protocol import PRODUCER_ID_BLOCKS, REGISTRATIONS, TOPIC_CONFIGS, TOPICS
+from harness.analysis.tables.protocol import BROKER_LOGS, PRODUCER_ID_BLOCKS, REGISTRATIONS, TOPIC_CONFIGS, TOPICS
 from harness.analysis.tables.schemas import CONTROLLER_EPOCHS
 
 _REGISTRATION_PATH = r"^/brokers/ids/(\d+)$"
@@ -100,6 +100,11 @@ def controller_epochs(history: DataFrame, state_changes: StateChanges) -> DataFr
         "time_ns",
     )
     return conform(by_zookeeper.unionByName(by_brokers, allowMissingColumns=True), CONTROLLER_EPOCHS)
+
+
+def broker_logs(state_changes: StateChanges) -> DataFrame:
+    """One row a broker whose log states that it registered."""
+    return conform(state_changes.of("broker_registered").dropDuplicates(["run_id", "broker"]), BROKER_LOGS)
 
 
 def registrations(history: DataFrame, state_changes: StateChanges) -> DataFrame:

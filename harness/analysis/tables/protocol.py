@@ -70,6 +70,12 @@ REGISTRATIONS = PROTOCOL_TABLES.declare(
     Column("leaves_ns", "bigint", "when its broker asked first for a controlled shutdown; null when it did not"),
 )
 
+BROKER_LOGS = PROTOCOL_TABLES.declare(
+    "broker_logs",
+    "one broker whose log states that it registered, as that of every system does: the log is there",
+    Column("broker", "int", "broker id"),
+)
+
 CONTROLLER_PASSES = PROTOCOL_TABLES.declare(
     "controller_passes",
     "one time that a controller read which brokers are registered, and acted on it to the end",

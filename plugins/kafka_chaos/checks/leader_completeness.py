@@ -50,7 +50,7 @@ class LeaderCompleteness(Check):
         )
         missing = owed.join(facts["replica_records"], on=[*PARTITION_KEY, "broker", "offset", "value"], how="left_anti")
         rows = (
-            not_superseded(missing, by_committed(facts[SUPERSEDED], facts["leader_epochs"], settings))
+            not_superseded(missing, by_committed(facts[SUPERSEDED], settings))
             .groupBy(*PARTITION_KEY, "offset", "leader_epoch", "value", "process", "index", "invoke_ns")
             .agg(
                 F.array_sort(F.collect_set("broker")).alias("brokers"),

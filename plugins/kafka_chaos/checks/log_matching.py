@@ -34,7 +34,7 @@ class LogMatching(Check):
         "The same offset and leader epoch mean the same log up to there; ISR members end up with equal logs (KIP-101)."
     )
     needs: ClassVar[tuple[str, ...]] = ("replicas", "partition_states")
-    reads: ClassVar[tuple[str, ...]] = ("replica_records", "leader_epochs", SUPERSEDED)
+    reads: ClassVar[tuple[str, ...]] = ("replica_records", SUPERSEDED)
     assumes: ClassVar[tuple[Assumption, ...]] = (*DUMPS_COMPLETE, COMPACTIONS_TOLD)
     prefiltered: ClassVar[str] = (
         "Replicas that differ do so within a block, and the last block of equal records before it, or of all, stays."
@@ -73,7 +73,7 @@ class LogMatching(Check):
         must_match = F.col("in_isr") | same_epoch | (offset < F.col("matched_offset"))
         differing = compared.withColumn("matched_offset", matched).where(~same & must_match)
         absent = F.col("held").isNull() | F.col("expected").isNull()
-        removed = by_committed(facts[SUPERSEDED], facts["leader_epochs"], settings)
+        removed = by_committed(facts[SUPERSEDED], settings)
         rows = with_superseded(differing, removed).where(~(absent & F.col(SUPERSEDED)))
         internal = F.col("topic").startswith("__")
         missed = _missed_tombstones(pairs, facts["partition_states"], settings)
