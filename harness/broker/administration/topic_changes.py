@@ -11,7 +11,7 @@ from types import MappingProxyType
 from harness.broker.metadata_cache import MetadataCache
 from harness.broker.topics import Placement, TopicRefused, place
 from harness.broker.wire.error_codes import ErrorCode
-from harness.broker.zookeeper.client import ANY_VERSION, NodeExists, ZooKeeperError
+from harness.broker.zookeeper.client import BadVersion, NodeExists, ZooKeeper, ZooKeeperError
 from harness.broker.zookeeper.session import ZooKeeperSession
 from harness.broker.zookeeper.topics import read_topic_assignment
 from harness.broker.zookeeper.znodes import TopicAssignment, delete_topic_path, topic_path
@@ -115,26 +115,37 @@ class TopicChanges:
     async def add_partitions(self, wanted: MorePartitions, *, validate_only: bool = False) -> int:
         """Add partitions to a topic, or only check the request, and return the new number of partitions.
 
+        Kafka writes whatever the znode has become since it was read, and so may lose a reassignment that begins
+        meanwhile. Here the request is checked again, against what it has become.
+
         Raises:
             TopicRefused: a rule is broken, or ZooKeeper did not take it.
         """
         zk = self.session.current
         try:
-            known = await read_topic_assignment(zk, wanted.topic)
-            if known is None:
-                problem = f"The topic '{wanted.topic}' does not exist."
-                raise TopicRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, problem)
-            if any(known.adding.values()) or any(known.removing.values()):
-                problem = f"A partition reassignment is in progress for the topic '{wanted.topic}'."
-                raise TopicRefused(ErrorCode.REASSIGNMENT_IN_PROGRESS, problem)
-            alive = [broker.broker_id for broker in self.metadata.alive_brokers()]
-            added = added_partitions(known.partitions, wanted, alive, self.metadata.racks())
-            if not (validate_only and self.metadata.rules.growth_can_be_tried):
-                await zk.set(topic_path(wanted.topic), _grown(known, added).encode(), ANY_VERSION)
-                _log.info("topic.grown name=%s added=%s", wanted.topic, added)
+            try:
+                await self._grow(zk, wanted, validate_only=validate_only)
+            except BadVersion:
+                await self._grow(zk, wanted, validate_only=validate_only)
         except ZooKeeperError as error:
             raise _not_taken(error) from error
         return wanted.count
+
+    async def _grow(self, zk: ZooKeeper, wanted: MorePartitions, *, validate_only: bool) -> None:
+        """Check a request and write it; raise BadVersion where the znode was written meanwhile."""
+        read = await zk.exists(topic_path(wanted.topic))
+        known = await read_topic_assignment(zk, wanted.topic)
+        if known is None or read is None:
+            problem = f"The topic '{wanted.topic}' does not exist."
+            raise TopicRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, problem)
+        if any(known.adding.values()) or any(known.removing.values()):
+            problem = f"A partition reassignment is in progress for the topic '{wanted.topic}'."
+            raise TopicRefused(ErrorCode.REASSIGNMENT_IN_PROGRESS, problem)
+        alive = [broker.broker_id for broker in self.metadata.alive_brokers()]
+        added = added_partitions(known.partitions, wanted, alive, self.metadata.racks())
+        if not (validate_only and self.metadata.rules.growth_can_be_tried):
+            await zk.set(topic_path(wanted.topic), _grown(known, added).encode(), read.version)
+            _log.info("topic.grown name=%s added=%s", wanted.topic, added)
 
 
 def _grown(known: TopicAssignment, added: Placement) -> TopicAssignment:

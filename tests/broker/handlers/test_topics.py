@@ -121,6 +121,16 @@ async def test_added_partitions_are_answered_when_they_have_leaders(
     assert await asking == {"t": ErrorCode.NONE}
 
 
+async def test_partitions_are_not_added_over_a_reassignment_that_begins_meanwhile(
+    handlers: TopicHandlers, context: Context, zookeeper: Ensemble
+) -> None:
+    moving = TopicAssignment(partitions={0: (3, 1, 2)}, topic_id="id", adding={0: (3,)}, removing={0: (1, 2)})
+    zookeeper.before_write = lambda _: zookeeper.put("/brokers/topics/t", moving.encode())
+    answer = await grow(handlers, context, Wanted(name="t", count=2, assignments=None))
+    assert answer == {"t": ErrorCode.REASSIGNMENT_IN_PROGRESS}
+    assert TopicAssignment.decode("t", zookeeper.data("/brokers/topics/t")) == moving
+
+
 async def test_partitions_are_placed_where_nobody_says_where(
     handlers: TopicHandlers, context: Context, zookeeper: Ensemble
 ) -> None:
