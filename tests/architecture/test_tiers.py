@@ -15,6 +15,7 @@ from tests.durations import lines
 from tests.shared import ROOT, SPARK, _group_of
 
 PARTS = list(range(20))
+DRAWN = "tests/analysis/test_coverage.py"
 
 
 class Item:
@@ -92,10 +93,12 @@ def test_a_test_that_judges_is_marked(marks: Sequence[str], module: str) -> None
         pytest.param("spark", "tests/system/test_pids.py", False, id="other modules share nothing"),
         pytest.param("sail", "tests/sweep/test_jobs.py", True, id="sweeps share Apache Spark"),
         pytest.param("sail", "tests/analysis/engine/test_jvm.py", True, id="and so does a test that takes the fixture"),
+        pytest.param("sail", DRAWN, True, id="and a module that the commit draws"),
     ],
 )
 def test_modules_share_apache_spark(engine: str, module: str, shares: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ENGINE_VARIABLE, engine)
+    monkeypatch.setattr("tests.shared.again_by_spark", lambda: frozenset({ROOT / DRAWN}))
     assert (_group_of.__wrapped__(module) == SPARK) is shares
 
 
