@@ -1,6 +1,7 @@
 """What tests of expectations share: a context that writes nothing, and batches of tables in both engines."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import pandas as pd
@@ -34,16 +35,18 @@ def gx_context() -> Any:
 @pytest.fixture(scope="session")
 def batch_of(request: pytest.FixtureRequest, gx_context: Any) -> Callable[..., Any]:
     """Make a batch of a user's own table: call with an engine and a pandas frame."""
-    assets = {
-        "pandas": gx_context.data_sources.add_pandas("own in pandas").add_dataframe_asset("table"),
-        "spark": gx_context.data_sources.add_spark("own in spark").add_dataframe_asset("table"),
-    }
-    batches = {engine: asset.add_batch_definition_whole_dataframe("whole") for engine, asset in assets.items()}
+    sources = gx_context.data_sources
+
+    @cache
+    def whole(engine: str) -> Any:
+        source = sources.add_pandas("own in pandas") if engine == "pandas" else sources.add_spark("own in spark")
+        return source.add_dataframe_asset("table").add_batch_definition_whole_dataframe("whole")
 
     def batch(engine: str, frame: pd.DataFrame) -> Any:
         if engine == "pandas":
-            return batches[engine].get_batch({"dataframe": frame})
+            return whole(engine).get_batch({"dataframe": frame})
+        spark = request.getfixturevalue("apache_spark")  # first: a source of Spark starts a session where there is none
         table = pa.Table.from_pandas(frame, preserve_index=False)
-        return batches[engine].get_batch({"dataframe": request.getfixturevalue("apache_spark").createDataFrame(table)})
+        return whole(engine).get_batch({"dataframe": spark.createDataFrame(table)})
 
     return batch
