@@ -1,4 +1,5 @@
 from dataclasses import replace
+from typing import Any
 
 from harness.analysis.tables.schemas import TORN
 from tests.analysis.fact_rows import Row, held, remark, replica, state
@@ -10,11 +11,11 @@ BOTH = state(0, leader=1, epoch=1, isr=[1, 2])
 HOLE = (BOTH, replica(1, 1), replica(2, 1), held(1, "a", 0))
 ONE = state(0, leader=1, epoch=1, isr=[1])
 
-OFFSETS = {"topic": "__consumer_offsets"}
+OFFSETS: dict[str, Any] = {"topic": "__consumer_offsets"}
 AWAY_S = 20
 
 
-def a_hole_after(away_s: int, topic: dict[str, str], content: str = "") -> list[Row]:
+def a_hole_after(away_s: int, topic: dict[str, Any], content: str = "") -> list[Row]:
     """Replica 2 was out of the ISR for a while, and has a record that replica 1 lacks, or another one."""
     return [
         state(0, leader=1, epoch=1, isr=[1, 2], time_ns=0, **topic),

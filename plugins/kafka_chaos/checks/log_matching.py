@@ -6,8 +6,8 @@ own, which it drops when it returns.
 
 Each replica is compared with one reference, the first member of the last ISR. Replicas of a compacted topic are cleaned
 each by itself: what a later committed record with its key replaces may be in one and not in the other, all else must be
-in both. A replica that was away for longer than tombstones are kept may have missed one, and keeps what it removed; of
-internal topics only the logs tell, so such a record proves nothing there.
+in both. A replica that was away for longer than tombstones are kept may have missed one, and keeps what it removed. For
+an internal topic no client's evidence shows that tombstone, so such a record is not judged there.
 """
 
 from typing import ClassVar
