@@ -29,6 +29,7 @@ SEEN_BY = {
     "kafka-7164": {"I9", "I20"},
     "kafka-6119": {"promised-answers"},
     "kafka-9600": {"promised-answers"},
+    "kafka-9144": {"marker-epochs", "promised-answers"},
     "kafka-10284": {"promised-answers"},
     "kafka-10706": {"I20"},
     "kafka-12890": {"promised-answers"},
