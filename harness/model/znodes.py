@@ -68,6 +68,8 @@ class Znodes(Struct, frozen=True, kw_only=True):
     removing: frozenset[int] = frozenset()
     reached: bool | None = None
     """Whether all target replicas were in the ISR since the reassignment began."""
+    assigned: int | None = None
+    """Version of the topic's znode that named these replicas."""
 
     @property
     def target(self) -> frozenset[int]:
@@ -128,8 +130,10 @@ def is_assigned(state: Znodes | None, event: Event) -> Znodes | Illegal:
     if event["adding"] is None:
         return replace(state, replicas=None, reached=None)
     adding, removing = frozenset(event["adding"]), frozenset(event["removing"])
-    after = _reaches(replace(state, replicas=replicas, adding=adding, removing=removing, reached=False))
-    if state.replicas is None or event["type"] == "create":
+    named = replace(state, replicas=replicas, adding=adding, removing=removing, reached=False)
+    after = _reaches(replace(named, assigned=event["version"]))
+    # A controller that has not seen a new partition yet writes the topic without it (`setTopicAssignmentRaw`).
+    if state.replicas is None or event["type"] == "create" or state.assigned != event["version"] - 1:
         return after
     origin, now = frozenset(state.replicas) - state.adding, frozenset(replicas)
     if adding or removing:

@@ -600,6 +600,10 @@ LEGAL: dict[str, tuple[str, list[Event]]] = {
     ),
     "an unclean election leaves the leader alone": ("ZNODES", [*LOGS["ZNODES"][:3], logs.state(2, 1, [2], 2)]),
     "a reassignment is taken back": ("ZNODES", [*LOGS["ZNODES"][:5], logs.assigned([1, 2], 2)]),
+    "a partition that a write of its topic left out is added again": (
+        "ZNODES",
+        [*LOGS["ZNODES"], logs.assigned([2], 4)],
+    ),
     "a reassignment is written again": ("ZNODES", [*LOGS["ZNODES"][:7], logs.assigned([1, 3, 2], 2, (3,), (2,))]),
     "another reassignment takes its place": ("ZNODES", [*LOGS["ZNODES"][:5], logs.assigned([1, 4, 2], 2, (4,), (2,))]),
 }
