@@ -465,6 +465,17 @@ def keep_high_watermark(run: Evidence) -> bool:
     return False
 
 
+def keep_log_start(run: Evidence) -> bool:
+    """A leader has deleted a record, and its follower does not hear of it."""
+    for claim in run.lines(STATE_CHANGES, ev="become_leader", topic=ORDERS):
+        epoch = {name: claim[name] for name in ("topic", "partition", "leader_epoch")}
+        of_epoch = list(run.lines(STATE_CHANGES, ev="append", role="follower", **epoch))
+        for copied in (line for line in reversed(of_epoch) if line["mono"] > claim["mono"] + 20 * MS):
+            claim["log_start_offset"] = 1
+            return say(run, copied["broker"], "hw_checkpoint", count=1, mono=copied["mono"] + 2_000 * MS)
+    return False
+
+
 def _lives(run: Evidence, broker: int) -> list[list[Line]]:
     """Return the lines of each life of a broker."""
     lines = run.files[STATE_CHANGES].get(state_change_log(broker), [])

@@ -198,6 +198,7 @@ CORRUPTIONS = {
     "a broker counts as shutting down that has not asked": Corruption(brokers.leave_out, {"shutting-down"}),
     "a controller leaves a partition without a leader": Corruption(brokers.elect_late, {"leader-in-time"}),
     "a follower does not hear of the high watermark": Corruption(brokers.keep_high_watermark, {"follower-watermarks"}),
+    "a follower does not hear of deleted records": Corruption(brokers.keep_log_start, {"follower-watermarks"}),
     "a broker trusts its logs after a crash": Corruption(brokers.trust_after_crash, {"clean-stops"}),
     "deleted records are there again after a clean stop": Corruption(brokers.start_earlier, {"log-starts"}),
     "a log starts later after a clean stop": Corruption(brokers.start_later, {"log-starts"}),

@@ -210,9 +210,13 @@ def gone_through(brokers: list[int], **other: Any) -> Row:
 
 
 def told_follower(high_watermark: int | None, **other: Any) -> Row:
-    """Broker 2 copied up to offset 9 of leader 1, whose high watermark was 7 then, and lived on for 5 s."""
+    """Broker 2 copied up to offset 9 of leader 1, whose high watermark was 7 then, and lived on for 5 s.
+
+    Both logs start at offset 3.
+    """
     row = {**_HERE, "broker": 2, "leader_epoch": 0, "incarnation": "inc-2", "seq": 3, "time_ns": 10 * S}
-    row |= {"lived_ns": 15 * S, "last_offset": 9, "leader": 1, "leader_high_watermark": 7}
+    row |= {"lived_ns": 15 * S, "last_offset": 9, "leader": 1, "leader_high_watermark": 7, "disk_failed": False}
+    row |= {"leader_log_start_offset": 3, "log_start_offset": 3}
     return "follower_watermarks", row | {"high_watermark": high_watermark} | other
 
 

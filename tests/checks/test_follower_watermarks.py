@@ -24,6 +24,23 @@ CASES = {
     "another follower of the epoch knows less": fails(
         LED, told_follower(7), told_follower(3, broker=3), text="broker 3"
     ),
+    "nothing says what its leader knew": passes(LED, told_follower(0, leader_high_watermark=None)),
+    "its log starts earlier than its leader's": fails(
+        LED,
+        told_follower(7, log_start_offset=2),
+        text="up to 9, when the leader's log started at 3, and its own never later than at 2",
+        offsets=[3],
+        epochs=[0],
+        facts=["follower_watermarks"],
+    ),
+    "its log starts later than its leader's": passes(LED, told_follower(7, log_start_offset=4)),
+    "its log starts earlier, and its disk failed": passes(LED, told_follower(7, log_start_offset=2, disk_failed=True)),
+    "its log starts earlier, and it ended just after it had copied": passes(
+        LED, told_follower(7, log_start_offset=2, lived_ns=11 * S - 1)
+    ),
+    "nothing says where its leader's log starts": passes(
+        LED, told_follower(7, leader_log_start_offset=None, log_start_offset=0)
+    ),
 }
 
 CASES |= CASES["no follower has copied anything"].without_each("leadership_claims")

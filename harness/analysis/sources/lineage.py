@@ -107,7 +107,7 @@ LINEAGE: dict[str, Origin] = {
     "broker_logs": _state_changes("broker_registered"),
     "controller_passes": _state_changes("controller_event", "controller_ready", "registrations_read"),
     "beliefs": _state_changes("election", "ctl_send", "registrations_read"),
-    "follower_watermarks": _state_changes("append", "hw"),
+    "follower_watermarks": _state_changes("append", "hw", "log_start"),
     "leader_isrs": _state_changes("hw"),
     "isr_proposals": _state_changes("isr_propose"),
     "acknowledgements": _state_changes("produce_resp"),

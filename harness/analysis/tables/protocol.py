@@ -106,7 +106,8 @@ BELIEFS = PROTOCOL_TABLES.declare(
 
 FOLLOWER_WATERMARKS = PROTOCOL_TABLES.declare(
     "follower_watermarks",
-    "one follower in one leader epoch in which it copied records: the high watermark that came with the last of them",
+    "one follower in one leader epoch in which it copied records: the high watermark and the log start that came with "
+    "the last of them",
     BROKER,
     *NAMED,
     EPOCH,
@@ -116,8 +117,11 @@ FOLLOWER_WATERMARKS = PROTOCOL_TABLES.declare(
     Column("lived_ns", "bigint", "when that life logged last"),
     Column("last_offset", "bigint", "offset of that record"),
     Column("leader", "int", "broker that leads in the epoch"),
-    Column("leader_high_watermark", "bigint", "the leader's high watermark when it wrote that record"),
+    Column("leader_high_watermark", "bigint", "the leader's high watermark when it wrote that record; null if unknown"),
     Column("high_watermark", "bigint", "the highest that the follower logged in that epoch, or began it with"),
+    Column("leader_log_start_offset", "bigint", "where the leader's log started then; null if unknown"),
+    Column("log_start_offset", "bigint", "the highest start that the follower's log had in that life"),
+    Column("disk_failed", "boolean", "whether a data directory of the follower failed in that life"),
 )
 
 LEADER_ISRS = PROTOCOL_TABLES.declare(

@@ -13,6 +13,7 @@ from harness.events import (
     FORGOTTEN,
     Append,
     BatchRefused,
+    BecomeFollower,
     BecomeLeader,
     BrokerRegistered,
     BrokerStart,
@@ -847,6 +848,31 @@ def follower_of_a_leader_that_starts_again(out: RunWriter) -> None:
 def test_a_leader_carries_what_it_knew_in_the_life_in_which_it_wrote(rows: Rows) -> None:
     (row,) = rows(follower_of_a_leader_that_starts_again, "follower_watermarks")
     assert (row["broker"], row["leader"], row["leader_high_watermark"], row["high_watermark"]) == (2, 1, 3, 3)
+
+
+@case
+def follower_of_a_leader_that_deletes(out: RunWriter) -> None:
+    def moved(new: int) -> LogStart:
+        return LogStart(topic="orders", partition=0, old=0, new=new, high_watermark=5, cause="delete_records")
+
+    out.event(1, moved(5), life="first")  # of an earlier leadership, and of a log that was truncated since
+    out.clock.now_ns += 20 * MS
+    for line in (leads(0, log_start_offset=1), moved(2)):
+        out.event(1, line, life="first")
+    out.clock.now_ns += 20 * MS
+    out.event(1, moved(3), life="first")  # too late for each answer with the record to carry it
+    out.event(1, wrote(-1, isr_size=2), life="first")
+    out.event(1, moved(4), life="first")
+    followed = {"previous_leader_epoch": -1, "log_start_offset": 0, "high_watermark": 0, "log_end_offset": 0}
+    out.event(2, BecomeFollower(topic="orders", partition=0, leader=1, leader_epoch=0, **followed))
+    out.event(2, wrote(None, isr_size=0, role="follower"))
+    out.event(2, moved(1))
+
+
+def test_a_leader_carries_where_its_log_started_when_it_wrote(rows: Rows) -> None:
+    (row,) = rows(follower_of_a_leader_that_deletes, "follower_watermarks")
+    assert (row["leader_log_start_offset"], row["log_start_offset"], row["disk_failed"]) == (2, 1, False)
+    assert (row["leader_high_watermark"], row["high_watermark"]) == (None, 0)
 
 
 @case
