@@ -108,6 +108,16 @@ def delete_topic(run: Evidence) -> bool:
     return True
 
 
+def never_delete(run: Evidence) -> bool:
+    """A deletion is asked for, all brokers are there, and the topic still is after two minutes."""
+    if any(f"/brokers/ids/{broker}" not in run.versions for broker in (1, 2, 3)) or "/controller" not in run.versions:
+        return False
+    run.znode(f"/admin/delete_topics/{LOOSE}", "")
+    run.tick(120_000)
+    run.znode("/config/changes", "")
+    return True
+
+
 def keep_folder(run: Evidence) -> bool:
     heard = [line for line in run.lines(STATE_CHANGES, broker=1, ev="ctl_recv") if line["verdict"] == "applied"]
     if not heard:

@@ -164,6 +164,7 @@ CORRUPTIONS = {
     "a topic asks for more in sync than acks=all had": Corruption(brokers.ask_for_more, {"I19", "I26"}),
     "a live replica stays out of the ISR": Corruption(brokers.stay_out, {"I20"}, also=frozenset({"I29"})),
     "a deleted topic leaves its logs": Corruption(brokers.delete_topic, {"I23", "I29"}),
+    "a requested deletion never ends": Corruption(brokers.never_delete, {"deletion-in-time"}),
     "a broker never removes what it deleted": Corruption(brokers.keep_folder, {"I23"}),
     "the controller epoch does not grow": Corruption(brokers.same_controller_epoch, {"I2"}),
     "a broker claims producer ids that are taken": Corruption(brokers.claim_again, {"I25"}),

@@ -121,6 +121,12 @@ def topic(name: str = TOPIC, *, present: bool, **other: Any) -> Row:
     return "topics", row | {"configured": present, "deletion_pending": False} | other
 
 
+def deletion(name: str = TOPIC, **other: Any) -> Row:
+    """A request at 10 s for the deletion of a topic on brokers 1 and 2."""
+    row = {"run_id": RUN, "topic": name, "zxid": 50, "until_zxid": 60, "time_ns": 10 * S}
+    return "deletions", row | {"replicas": [1, 2], "assigned_ns": 0, "reassigned": False} | other
+
+
 def put_aside(**other: Any) -> Row:
     """A folder that broker 1 put aside 10 s after it had begun, and still had after 75 s."""
     row = {**_HERE, "broker": 1, "folder": "orders-0.0-delete", "began_ns": 0, "stopped_ns": 10 * S}

@@ -153,6 +153,7 @@ SWEEPS = {
     "epochs-outlive-records": Sweep(scenario=MIX, finding="step-by-step"),
     "deleted-config-kept": Sweep(scenario=ADMINISTRATION, finding="I23"),
     "deletion-without-dead-brokers": Sweep(scenario=ADMINISTRATION, finding="step-by-step", schedules=2),
+    "deletion-not-resumed": Sweep(scenario=ADMINISTRATION, finding="deletion-in-time", schedules=2),
     "tried-topic-created": Sweep(scenario=SCRIPTS, finding="recorded-answers"),
     "tried-partitions-added": Sweep(scenario=SCRIPTS, finding="recorded-answers"),
     "tried-config-stored": Sweep(scenario=SCRIPTS, finding="recorded-answers", schedules=2),
@@ -180,7 +181,6 @@ WITHOUT_SWEEP = {
     "require-stable-ignored": "takes a rebalance before the markers; 6 schedules of exactly-once-light held",
     "broker-change-drops-topic-properties": "no line says which configuration is in force; 3 of 3 schedules differ",
     "loaded-log-without-properties": "no line says which configuration is in force; 1 schedule of compaction differs",
-    "deletion-not-resumed": "no check asks for the end of a deletion; 2 schedules in 6 are UNKNOWN for lack of a dump",
     "snapshot-without-transactions": "takes a clean stop within a transaction; 1 schedule in 4 differs, and holds",
     "snapshot-of-oldest-batch": "no check compares snapshots without transactions; 3 of 3 schedules differ",
 }

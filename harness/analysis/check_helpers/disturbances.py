@@ -25,20 +25,35 @@ UNDISTURBING = (
     "upgrade",
 )
 """Faults under which every live process runs and communicates; all others, and unknown ones, may prevent that."""
+IMPAIRING = ("controlled-shutdown", "disk-damage", "disk-error", "disk-full", "rolling-restart", "upgrade")
+"""Faults whose targets live and cannot lead: they shut down, or their disk has failed."""
 SETTLED_NS = 2_000_000_000
 """How long after its end a fault may still be felt."""
+
+
+def disturbances(fault_windows: DataFrame) -> DataFrame:
+    """One row a disturbing fault, in force from `disturbed_from_ns` to `disturbed_to_ns`; null where that is open."""
+    return fault_windows.where(~F.col("fault").isin(*UNDISTURBING)).select(
+        "run_id",
+        F.coalesce("intended_ns", "injected_ns").alias("disturbed_from_ns"),
+        (F.col("healed_ns") + SETTLED_NS).alias("disturbed_to_ns"),
+    )
+
+
+def impaired(fault_windows: DataFrame) -> DataFrame:
+    """One row a broker that a fault kept from leading although it ran, as `member`."""
+    faults = fault_windows.where(F.col("fault").isin(*IMPAIRING))
+    targets = faults.select("run_id", F.explode("targets").alias("target"))
+    return targets.select("run_id", F.col("target").try_cast("int").alias("member")).distinct()
 
 
 def without_disturbed(rows: DataFrame, fault_windows: DataFrame, *, since: str, until: str) -> DataFrame:
     """Return the rows between whose instants `since` and `until` no disturbing fault was in force."""
     number = "row_of_disturbance"
-    disturbing = fault_windows.where(~F.col("fault").isin(*UNDISTURBING)).select(
-        "run_id",
-        F.coalesce("intended_ns", "injected_ns").alias("disturbed_from_ns"),
-        (F.col("healed_ns") + SETTLED_NS).alias("disturbed_to_ns"),
-    )
-    spans = disturbing.groupBy("run_id").agg(
-        F.collect_list(F.struct("disturbed_from_ns", "disturbed_to_ns")).alias(number)
+    spans = (
+        disturbances(fault_windows)
+        .groupBy("run_id")
+        .agg(F.collect_list(F.struct("disturbed_from_ns", "disturbed_to_ns")).alias(number))
     )
     in_force = F.exists(
         number,

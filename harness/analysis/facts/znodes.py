@@ -5,7 +5,14 @@ from pyspark.sql import functions as F
 
 from harness.analysis.frames import conform, in_order, in_turn
 from harness.analysis.sources.state_changes import StateChanges
-from harness.analysis.tables.protocol import BROKER_LOGS, PRODUCER_ID_BLOCKS, REGISTRATIONS, TOPIC_CONFIGS, TOPICS
+from harness.analysis.tables.protocol import (
+    BROKER_LOGS,
+    DELETIONS,
+    PRODUCER_ID_BLOCKS,
+    REGISTRATIONS,
+    TOPIC_CONFIGS,
+    TOPICS,
+)
 from harness.analysis.tables.schemas import CONTROLLER_EPOCHS
 
 _REGISTRATION_PATH = r"^/brokers/ids/(\d+)$"
@@ -18,6 +25,9 @@ _ASSIGNMENT = """transform(
 _MOVES = "adding_replicas map<string, array<int>>, removing_replicas map<string, array<int>>"
 _REASSIGNED = """transform(
     array_union(map_keys(moves.adding_replicas), map_keys(moves.removing_replicas)), each -> try_cast(each AS int))"""
+_REPLICAS = """array_distinct(flatten(map_values(
+    from_json(content.data, 'partitions map<string, array<int>>').partitions)))"""
+_REASSIGNMENT_PATH = "/admin/reassign_partitions"
 _TOPIC_PATHS = r"^(/brokers/topics|/config/topics|/admin/delete_topics)/([^/]+)$"
 
 
@@ -205,6 +215,48 @@ def topics(zookeeper: DataFrame) -> DataFrame:
         .withColumn("deletion_pending", F.coalesce("deletion.there", F.lit(False))),
         TOPICS,
     )
+
+
+def deletions(history: DataFrame, state_changes: StateChanges) -> DataFrame:
+    """One row a request for the deletion of a topic that was there.
+
+    Before Kafka 2.4 the topic's znode does not name reassignments, and a znode asks for them.
+    """
+    of_path = in_order("run_id", "path", by=("zxid", "creates"))
+    ends = history.groupBy("run_id").agg(F.max("time_ms").alias("end_ms"))
+    named = history.where(F.col("path").rlike(_TOPIC_PATHS)).withColumn(
+        "topic", F.regexp_extract("path", _TOPIC_PATHS, 2)
+    )
+    requests = (
+        named.where((F.col("type") != "set") & F.col("path").startswith("/admin/delete_topics/"))
+        .withColumn("creates", F.col("type") == "create")
+        .withColumn("until_zxid", F.lead("zxid").over(of_path))
+        .withColumn("until_ms", F.lead("time_ms").over(of_path))
+        .where("creates")
+        .join(ends, on="run_id", how="left")
+        .select("run_id", "topic", "zxid", "until_zxid", "time_ms", F.coalesce("until_ms", "end_ms").alias("until_ms"))
+    )
+    contents = named.where((F.col("type") != "delete") & F.col("path").startswith("/brokers/topics/")).select(
+        "run_id", "topic", F.struct("zxid", "data", "time_ms").alias("content")
+    )
+    asked = history.where(F.col("path") == _REASSIGNMENT_PATH).groupBy("run_id").agg(F.min("zxid").alias("asked_zxid"))
+    before_end = F.coalesce(F.col("asked_zxid") < F.col("until_zxid"), F.col("asked_zxid").isNotNull())
+    held = (
+        requests.join(contents, on=["run_id", "topic"], how="inner")
+        .where(F.coalesce(F.col("content.zxid") < F.col("until_zxid"), F.lit(True)))
+        .groupBy(*requests.columns)
+        .agg(F.max("content").alias("content"))
+        .withColumn("moves", F.from_json("content.data", _MOVES))
+        .withColumn("replicas", F.expr(_REPLICAS))
+        .join(asked, on="run_id", how="left")
+        .withColumn(
+            "reassigned",
+            F.when(F.col("moves.adding_replicas").isNull(), before_end).otherwise(F.size(F.expr(_REASSIGNED)) > 0),
+        )
+        .withColumn("assigned_ms", F.col("content.time_ms"))
+    )
+    instants = {"until_ns": "until_ms", "assigned_ns": "assigned_ms"}
+    return conform(with_time_ns(held, state_changes, **instants), DELETIONS)
 
 
 def topic_configs(history: DataFrame) -> DataFrame:

@@ -119,6 +119,7 @@ LINEAGE: dict[str, Origin] = {
     "epoch_answers": _state_changes("ofle"),
     "deleted_logs": {"replicas": "type `deleted`"} | _state_changes("ctl_recv", "broker_registered"),
     "topics": _znodes("/brokers/topics/…", "/config/topics/…", "/admin/delete_topics/…"),
+    "deletions": _znodes("/admin/delete_topics/…", "/admin/reassign_partitions", "/brokers/topics/…"),
     "topic_configs": _znodes("/config/topics/…"),
     "steps": {
         "state_changes": "`append`, `become_follower`, `become_leader`, and all others that the model has a rule about",

@@ -293,6 +293,19 @@ TOPICS = PROTOCOL_TABLES.declare(
     ),
 )
 
+DELETIONS = PROTOCOL_TABLES.declare(
+    "deletions",
+    "one request for the deletion of a topic, as ZooKeeper holds it until the topic is gone",
+    TOPIC,
+    Column("zxid", "bigint", "transaction that created it"),
+    Column("until_zxid", "bigint", "transaction that ended it; null while it stands"),
+    Column("time_ns", "bigint", "when it was created, converted from ZooKeeper's wall clock; null when unknown"),
+    Column("until_ns", "bigint", "when it ended, or the last transaction of ZooKeeper's history, converted likewise"),
+    Column("replicas", "array<int>", "brokers with replicas of the topic, by what its znode held last until then"),
+    Column("assigned_ns", "bigint", "when that was written, converted likewise"),
+    Column("reassigned", "boolean", "whether a partition of it may have been in a reassignment then"),
+)
+
 TOPIC_CONFIGS = PROTOCOL_TABLES.declare(
     "topic_configs",
     "one version of a topic's own configuration in ZooKeeper",

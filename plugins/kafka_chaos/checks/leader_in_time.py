@@ -13,7 +13,7 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.check_helpers.disturbances import without_disturbed
+from harness.analysis.check_helpers.disturbances import impaired, without_disturbed
 from harness.analysis.check_helpers.findings import event, finding, ids, phrase
 from harness.analysis.frames import PARTITION_KEY, in_order, stored
 from harness.contracts.checks import Check, Settings
@@ -23,8 +23,6 @@ WRITTEN_WITHIN_NS = 100_000_000
 """By so much the wall clock of ZooKeeper may be off."""
 ELECTED_WITHIN_NS = 20_000_000_000
 """Most time from the notification about a broker to the end of all elections, on a busy machine."""
-_NOT_ELIGIBLE = ("controlled-shutdown", "disk-damage", "disk-error", "disk-full", "rolling-restart", "upgrade")
-"""Faults whose targets live and cannot lead: they shut down, or their disk has failed."""
 _SPAN = (*PARTITION_KEY, "zk_version", "zxid")
 
 
@@ -45,7 +43,7 @@ class LeaderInTime(Check):
         """One finding a version of a partition's state that should have been replaced."""
         held = facts["registrations"].where(F.col("source") == "zookeeper")
         states = stored(_states(facts["partition_states"], held, facts["topics"]))
-        ineligible = _ineligible(facts["fault_windows"])
+        ineligible = impaired(facts["fault_windows"])
         passed = self._passed(states, facts["controller_passes"], ineligible)
         spans = _spans(states, held, facts["controller_epochs"]).join(
             ineligible, on=["run_id", "member"], how="left_anti"
@@ -130,13 +128,6 @@ _SHOWN = (
     "name",
     "why",
 )
-
-
-def _ineligible(fault_windows: DataFrame) -> DataFrame:
-    """One row a broker that a fault kept from leading, as `member`."""
-    faults = fault_windows.where(F.col("fault").isin(*_NOT_ELIGIBLE))
-    targets = faults.select("run_id", F.explode("targets").alias("target"))
-    return targets.select("run_id", F.col("target").try_cast("int").alias("member")).distinct()
 
 
 def _spans(states: DataFrame, held: DataFrame, controller_epochs: DataFrame) -> DataFrame:

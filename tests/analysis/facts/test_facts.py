@@ -600,6 +600,53 @@ def test_a_topic_made_anew_begins_another_life(rows: Rows) -> None:
 
 
 @case
+def deletions_of_topics(out: RunWriter) -> None:
+    out.event(1, BrokerStart(config_digest="", clean_marker=True, planted_bugs=[]))
+
+    def written(*replicas: list[int], adding: list[int]) -> str:
+        parts = {str(number): brokers for number, brokers in enumerate(replicas)}
+        return json.dumps(
+            {"partitions": parts, "adding_replicas": {"0": adding} if adding else {}, "removing_replicas": {}}
+        )
+
+    out.znode("/brokers/topics/orders", written([1, 2], adding=[]))
+    out.znode("/admin/delete_topics/orders", "")
+    out.znode("/admin/delete_topics/unknown", "")
+    out.clock.now_ns += 5 * MS
+    out.znode("/brokers/topics/orders", written([1, 2], [2, 3], adding=[2]))
+    out.znode("/brokers/topics/orders", None)
+    out.znode("/admin/delete_topics/orders", None)
+    out.znode("/brokers/topics/orders", written([4], adding=[]))
+    out.znode("/admin/delete_topics/orders", "")
+    out.clock.now_ns += 7 * MS
+    out.znode("/admin/delete_topics/unknown", None)
+
+
+def test_a_deletion_has_the_replicas_that_its_topic_had(rows: Rows) -> None:
+    first, second = rows(deletions_of_topics, "deletions", "zxid")
+    assert (sorted(first["replicas"]), first["reassigned"], first["topic"]) == ([1, 2, 3], True, "orders")
+    assert (second["replicas"], second["reassigned"], second["until_zxid"]) == ([4], False, None)
+    assert [row["until_ns"] - row["time_ns"] for row in (first, second)] == [5 * MS, 7 * MS]
+    assert first["until_zxid"] < second["zxid"]
+    assert [row["assigned_ns"] - row["time_ns"] for row in (first, second)] == [5 * MS, 0]
+
+
+@case
+def deletion_in_the_old_format(out: RunWriter) -> None:
+    for topic, before in (("orders", None), ("events", "/admin/reassign_partitions")):
+        out.znode(f"/brokers/topics/{topic}", json.dumps({"partitions": {"0": [1, 2]}}))
+        if before is not None:
+            out.znode(before, "{}")
+        out.znode(f"/admin/delete_topics/{topic}", "")
+        out.znode(f"/admin/delete_topics/{topic}", None)
+
+
+def test_before_kafka_2_4_a_topic_may_be_reassigned_once_that_was_asked_for(rows: Rows) -> None:
+    table = rows(deletion_in_the_old_format, "deletions", "zxid")
+    assert [(row["topic"], row["reassigned"]) for row in table] == [("orders", False), ("events", True)]
+
+
+@case
 def claimed_ids(out: RunWriter) -> None:
     out.znode("/latest_producer_id_block", "")
     for broker, first in ((1, 0), (2, 1000)):

@@ -1,0 +1,85 @@
+from dataclasses import replace
+from typing import Any
+
+from tests.analysis.fact_rows import Row, controller
+from tests.analysis.protocol_rows import S, deletion, injected, registered
+from tests.checks.answers import STRICT, Case, fails, passes, table_of
+
+SETTINGS = replace(STRICT, session_timeout_ms=4_000)
+
+
+def cluster(*rows: Row, came_s: float = 12, done_s: float = 34, left_s: float | None = None, **other: Any) -> list[Row]:
+    """A topic on brokers 1 and 2 is to be deleted at 10 s, broker 2 comes at `came_s`, and it is gone at `done_s`."""
+    left = {} if left_s is None else {"left_ns": int(left_s * S)}
+    return [
+        deletion(until_ns=int(done_s * S), **other),
+        registered(1, 11, time_ns=0),
+        registered(2, 12, time_ns=0, until_ns=5 * S),
+        registered(2, 13, time_ns=int(came_s * S)),
+        controller(3, 1, zxid=5, time_ns=0, **left),
+        *rows,
+    ]
+
+
+def in_time(*rows: Row, **when: Any) -> Case:
+    return passes(*cluster(*rows, **when), settings=SETTINGS)
+
+
+def late(*rows: Row, text: str = "", **when: Any) -> Case:
+    return fails(*cluster(*rows, **when), settings=SETTINGS, text=text)
+
+
+CASES = {
+    "it ends within the session time-out and 20 s": in_time(done_s=36),
+    "it takes longer": late(
+        done_s=36.5,
+        text="orders was still to be deleted after 24.5 s in which controller 3 was in office and the brokers with its "
+        "replicas, [1, 2], were all alive, and the limit is 24 s",
+    ),
+    "nothing asks for a deletion": passes(
+        registered(1, 11, time_ns=0), controller(3, 1, zxid=5, time_ns=0), settings=SETTINGS
+    ),
+    "a broker is away until shortly before": in_time(came_s=40, done_s=60),
+    "a broker never comes": in_time(came_s=90, done_s=60),
+    "a broker goes again": in_time(registered(1, 14, time_ns=50 * S), done_s=60, came_s=40),
+    "a broker asks to leave": in_time(
+        registered(4, 14, time_ns=0, leaves_ns=30 * S), replicas=[1, 2, 4], done_s=60, came_s=12
+    ),
+    "another broker is away": late(registered(4, 14, time_ns=0, until_ns=S), done_s=60),
+    "it is being reassigned": in_time(done_s=60, reassigned=True),
+    "a reassignment has just ended": in_time(done_s=60, assigned_ns=37 * S),
+    "a reassignment ended long ago": late(done_s=60, assigned_ns=35 * S, text="after 25.0 s"),
+    "it has no replica": in_time(done_s=60, replicas=[]),
+    "its assignment is unknown": in_time(done_s=60, replicas=None),
+    "when it was asked for is unknown": in_time(done_s=60, time_ns=None),
+    "the controller leaves, and another one comes": in_time(
+        controller(2, 2, zxid=6, time_ns=36 * S), left_s=35, done_s=60
+    ),
+    "the next controller does not delete it either": late(
+        controller(2, 2, zxid=6, time_ns=36 * S), left_s=35, done_s=61, text="after 25.0 s in which controller 2"
+    ),
+    "a broker says itself that it is controller": passes(
+        *[row for row in cluster(done_s=60) if row[0] != "controller_epochs"],
+        controller(3, 1, zxid=None, time_ns=0),
+        settings=SETTINGS,
+    ),
+    "a disturbing fault comes and goes": in_time(injected(fault="isolate", intended_ns=30 * S, healed_s=35), done_s=60),
+    "a disturbing fault stays": in_time(injected(fault="isolate", intended_ns=30 * S, healed_s=None), done_s=90),
+    "a disturbing fault was there before": late(
+        injected(fault="isolate", intended_ns=8 * S, healed_s=20), done_s=60, text="after 38.0 s"
+    ),
+    "a disturbing fault comes later": late(injected(fault="isolate", intended_ns=40 * S, healed_s=41), done_s=60),
+    "a fault that disturbs nothing is in force": late(
+        injected(fault="kill", intended_ns=8 * S, healed_s=70), done_s=60
+    ),
+    "a disk of one of its brokers fails": in_time(
+        injected(fault="disk-error", targets=["2"], intended_ns=8 * S, healed_s=70), done_s=60
+    ),
+    "a disk of another broker fails": late(
+        injected(fault="disk-error", targets=["3"], intended_ns=8 * S, healed_s=70), done_s=60
+    ),
+}
+
+CASES |= CASES["it takes longer"].without_each("registrations", "controller_epochs")
+
+test_when_deletions_end = table_of("deletion-in-time", CASES)
