@@ -25,6 +25,8 @@ _MODE = "SPARK_CONNECT_MODE_ENABLED"
 """Set by PySpark, for this whole process, while its functions make columns for Spark Connect."""
 _CALL_SITES = "spark.python.sql.dataFrameDebugging.enabled"
 """Has PySpark look for IPython with each call."""
+SAIL_IDLE_S = 7 * 24 * 3600
+"""Sail ends a session that asks nothing for so long, by default 900 s: reading a large history can take longer."""
 _LOST, _UNAVAILABLE = "SparkConnectGrpcException", "StatusCode.UNAVAILABLE"
 """PySpark's error of a call without an answer; its class needs the client's libraries to be imported."""
 
@@ -43,7 +45,10 @@ def sail_session(scratch: Path) -> Iterator[SparkSession]:
     from pysail.spark import SparkConnectServer
 
     os.environ.setdefault("RUST_LOG", "off")  # a failure is raised by the call that it ends
-    with _environment("SAIL_EXECUTION__CHECKPOINT__PATH", scratch.as_uri()):
+    with (
+        _environment("SAIL_EXECUTION__CHECKPOINT__PATH", scratch.as_uri()),
+        _environment("SAIL_SPARK__SESSION_TIMEOUT_SECS", str(SAIL_IDLE_S)),
+    ):
         try:
             server = SparkConnectServer("127.0.0.1", 0)
             server.start(background=True)
