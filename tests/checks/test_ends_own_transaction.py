@@ -30,6 +30,12 @@ CASES = {
         *log("committed", commit_ns=5), wrote_marker(1, 4), text="it was committed before it was asked for"
     ),
     "it commits when it was asked for": passes(*log("committed", commit_ns=5), wrote_marker(1, 5)),
+    "a deposed leader had written the marker of an earlier transaction there": passes(
+        *log("committed", commit_ns=5), wrote_marker(1, 4), wrote_marker(1, 6, leader_epoch=1)
+    ),
+    "a marker of another producer was written at that offset before": passes(
+        *log("committed", commit_ns=5), wrote_marker(1, 4, producer_id=8)
+    ),
     "it aborts before a commit was asked for": passes(
         *log("unknown", commits=False, commit_ns=5), wrote_marker(1, 4, result="abort")
     ),
@@ -42,8 +48,8 @@ CASES = {
     "another value is there": passes(
         *log("committed", commits=False)[:3], held(1, "b", 0, producer_id=7), *log("committed", commits=False)[4:]
     ),
-    "two records are of one finding": fails(
-        *log("committed", commits=False), held(1, "b", -1, producer_id=7), sent_in("b", -1)
+    "two records are of one finding, which names the first": fails(
+        *log("committed", commits=False), held(1, "b", -1, producer_id=7), sent_in("b", -1), text="has b", offsets=[-1]
     ),
     "an unclean election took what was decided": excused(
         *log("committed", commits=False), elected_uncleanly(2, 1), settings=UNCLEAN

@@ -16,9 +16,19 @@ CASES = {
     "a marker comes twice": decided(*one(1), wrote(0), ended(1), ended(2, coordinator_epoch=1)),
     "no decision is there": undecided(became("Ongoing", 1, "orders-0"), wrote(0), ended(1), text="no Prepare record"),
     "the decision was another one": undecided(*one(1, commits=False), wrote(0), ended(1), text="ends in commit"),
+    "the decision was of another producer": undecided(
+        *one(1, producer_id=8), wrote(0), ended(1), text="no Prepare record"
+    ),
     "the decision was in another epoch": undecided(*one(1), wrote(0), ended(1, producer_epoch=1), text="epoch 1 ends"),
     "a leader wrote the marker before": undecided(
         *one(1), wrote(0), ended(1), wrote_marker(1, 1), text="its Prepare record was stored later"
+    ),
+    "a leader wrote the marker in the instant of its decision": decided(
+        *one(1), wrote(0), ended(1), wrote_marker(1, 2)
+    ),
+    "a deposed leader had written the marker of an earlier decision there": decided(
+        *(*one(1), *one(4), wrote(0), ended(1), wrote(2), ended(3)),
+        *(wrote_marker(3, 3), wrote_marker(1, 3, leader_epoch=1), wrote_marker(3, 6, leader_epoch=1)),
     ),
     "a later coordinator read the decision in the log": decided(
         *one(1), wrote(0), ended(1, coordinator_epoch=1), wrote_marker(1, 1, coordinator_epoch=1)

@@ -52,9 +52,13 @@ def ended_sends(facts: dict[str, DataFrame]) -> DataFrame:
 
 
 def marker_times(marker_writes: DataFrame) -> DataFrame:
-    """One row a marker that a leader logged: when it wrote it first, as `written_ns`; its offset as `marker_offset`."""
+    """One row a marker that a leader logged, at `marker_offset`: when it was written first and last there.
+
+    Columns: `written_ns` and `last_written_ns`. They differ where a deposed leader had a marker at that offset, which
+    was truncated and may be of an earlier transaction.
+    """
     return marker_writes.groupBy(*PARTITION_KEY, F.col("offset").alias("marker_offset"), "producer_id").agg(
-        F.min("time_ns").alias("written_ns")
+        F.min("time_ns").alias("written_ns"), F.max("time_ns").alias("last_written_ns")
     )
 
 

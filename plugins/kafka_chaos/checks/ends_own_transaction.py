@@ -48,7 +48,7 @@ class EndsOwnTransaction(OfTransactions):
         wrong = (
             F.when(commits & (outcome == "aborted"), "it was committed, and its client never got a commit through")
             .when(~commits & (outcome == "committed"), "it was aborted, and its client was told that it is committed")
-            .when(commits & (F.col("written_ns") < F.col("commit_ns")), "it was committed before it was asked for")
+            .when(commits & (F.col("last_written_ns") < F.col("commit_ns")), "it was committed before it was asked for")
         )
         found = (
             rows.withColumn("wrong", wrong)

@@ -68,6 +68,8 @@ class MarkersDecided(OfTransactions):
 
         The first marker that closes a part is not of an earlier decision than the first, and so on. A coordinator of a
         later epoch is left out: it reads the decision in the log, which may be before the older one notes it as stored.
+        What a deposed leader wrote at the offset of a marker is gone, and may be of an earlier decision: the last
+        write counts.
         """
         number = [*PARTITION_KEY, *_KEY, "number"]
         of_partition = in_order(*PARTITION_KEY, *_KEY, by=("decided.offset",))
@@ -77,7 +79,7 @@ class MarkersDecided(OfTransactions):
         in_turn = in_order(*PARTITION_KEY, *_KEY, by=("offset",))
         closing = closed(facts).withColumn("number", F.row_number().over(in_turn))
         written = (
-            facts["marker_writes"].groupBy(*PARTITION_KEY, "offset", *_KEY).agg(F.min("time_ns").alias("written_ns"))
+            facts["marker_writes"].groupBy(*PARTITION_KEY, "offset", *_KEY).agg(F.max("time_ns").alias("written_ns"))
         )
         return (
             closing.join(known.select(*number, "decided"), on=number, how="inner")
