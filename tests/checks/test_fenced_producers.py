@@ -5,6 +5,7 @@ from tests.checks.answers import fails, passes, table_of
 LOGS = [*WHOLE, *one()]
 CASES = {
     "the epoch of a producer grows": passes(*LOGS, wrote(0), ended(1, producer_epoch=1), wrote(2, producer_epoch=2)),
+    "a producer keeps its epoch": passes(*LOGS, wrote(0), wrote(1), ended(2)),
     "a batch of an older epoch follows a marker": fails(
         *LOGS,
         wrote(0),

@@ -13,6 +13,13 @@ CASES = {
         text="has coordinator epoch 2, and the marker at offset 1 has epoch 3",
         offsets=[3],
     ),
+    "a coordinator epoch goes back to one between two others": fails(
+        *TERMS,
+        ended(1, coordinator_epoch=1),
+        ended(3, coordinator_epoch=3),
+        ended(5, coordinator_epoch=2),
+        text="has coordinator epoch 2, and the marker at offset 3 has epoch 3",
+    ),
     "another producer has an older coordinator": passes(
         *TERMS, ended(1, coordinator_epoch=3), ended(3, producer_id=8, coordinator_epoch=1)
     ),

@@ -9,6 +9,13 @@ CASES = {
         *CLEANED, *one(), wrote(0), text="from offset 0 to 0 have no marker after compaction", offsets=[0]
     ),
     "the transaction is open": passes(*CLEANED, became("Ongoing", 1, "orders-0"), wrote(0)),
+    "the transaction of another producer is open": fails(
+        *CLEANED,
+        *one(),
+        became("Ongoing", 4, "orders-0", transactional_id="u", producer_id=8),
+        wrote(0),
+        text="records of producer 7",
+    ),
     "the log is whole": passes(replica(1, 2), *CLEANED[1:3], *one(), wrote(0), ended(1, producer_id=8)),
     "the log of the coordinator has a gap": passes(*CLEANED, became("Empty", 9, whole=False), wrote(0)),
 }

@@ -60,7 +60,32 @@ CASES = {
     ),
     "a partition is lost": broken(TWO, became("Ongoing", 3, "orders-1"), text="without partitions that it had"),
     "Prepare names another partition": broken(
-        ONGOING, became("PrepareCommit", 2, "orders-1"), text="with other partitions than when it was Ongoing"
+        ONGOING, became("PrepareCommit", 2, "orders-1"), text="with other partitions than before"
+    ),
+    "Prepare lacks a partition": broken(
+        TWO, became("PrepareCommit", 3, "orders-0"), text="with other partitions than before"
+    ),
+    "Prepare has a partition more": broken(
+        ONGOING, became("PrepareCommit", 2, "orders-0", "orders-1"), text="with other partitions than before"
+    ),
+    "an abort of nothing has a partition": broken(
+        EMPTY, became("PrepareAbort", 1, "orders-0"), text="with other partitions than before"
+    ),
+    "a decision is there again in another epoch": broken(
+        ONGOING,
+        became("PrepareCommit", 2, "orders-0"),
+        became("PrepareCommit", 3, "orders-0", producer_epoch=1),
+        text="does not follow PrepareCommit",
+    ),
+    "a decision is there again of another producer": broken(
+        ONGOING,
+        became("PrepareCommit", 2, "orders-0"),
+        became("PrepareCommit", 3, "orders-0", producer_id=8),
+        text="does not follow PrepareCommit",
+    ),
+    "an id that had expired begins": valid(*one(), became("Dead", 4), became("Ongoing", 5, "orders-0")),
+    "no coordinator logs what it stored, and the log begins in a transaction": valid(
+        became("Ongoing", 1, "orders-0", counts=None), became("CompleteCommit", 2, counts=None)
     ),
     "Complete has a partition": broken(
         ONGOING,

@@ -8,7 +8,7 @@ CASES = {
         *WHOLE, *one(), wrote(0), ended(1), wrote(2), text="no marker ends the last one, from offset 2 on", offsets=[2]
     ),
     "the transaction does not name the partition": fails(
-        *WHOLE, *one(at="orders-1"), wrote(0), ended(1), text="wrote in 1 transactions, and 0 name"
+        *WHOLE, *one(at="orders-1"), wrote(0), ended(1), text="and 0 name that partition; all have markers"
     ),
     "the transaction is of another epoch": fails(*WHOLE, *one(producer_epoch=1), wrote(0), ended(1), text="of epoch 0"),
     "two transactions have records": passes(*WHOLE, *one(1), *one(4), wrote(0), ended(1), wrote(2), ended(3)),

@@ -8,7 +8,6 @@ from typing import ClassVar
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.window import Window
 
 from harness.analysis.check_helpers.findings import event, finding
 from harness.analysis.check_helpers.transactions import PRODUCER_KEY, OfTransactions, on_furthest
@@ -33,7 +32,7 @@ class FencedProducers(OfTransactions):
             .select(*columns, F.col("first_offset").alias("offset"), F.lit("batch").alias("what"))
             .unionByName(facts["markers"].select(*columns, "offset", F.lit("marker").alias("what")))
         )
-        earlier = in_order(*PRODUCER_KEY, by=("offset",)).rowsBetween(Window.unboundedPreceding, -1)
+        earlier = in_order(*PRODUCER_KEY, by=("offset",))
         rows = (
             on_furthest(written, facts["replicas"])
             .withColumn("newest", F.max(F.struct("producer_epoch", "offset", "what")).over(earlier))

@@ -9,7 +9,6 @@ from typing import ClassVar
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.window import Window
 
 from harness.analysis.check_helpers.findings import event, finding, phrase
 from harness.analysis.check_helpers.transactions import (
@@ -34,7 +33,7 @@ class MarkerEpochs(OfTransactions):
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a marker whose coordinator epoch is too old."""
-        earlier = in_order(*PRODUCER_KEY, by=("offset",)).rowsBetween(Window.unboundedPreceding, -1)
+        earlier = in_order(*PRODUCER_KEY, by=("offset",))
         markers = on_furthest(facts["markers"], facts["replicas"])
         newest = F.max(F.struct("coordinator_epoch", "offset")).over(earlier)
         back = (

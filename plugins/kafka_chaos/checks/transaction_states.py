@@ -29,10 +29,10 @@ class TransactionStates(OfTransactions):
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a transition that is not valid."""
-        lenient = F.col("doubtful") & F.coalesce(_wrong("earlier").isNull(), F.lit(False))
+        lenient = F.col("doubtful") & _wrong("earlier").isNull()
         rows = (
             steps(facts["transactions"])
-            .where(F.col("whole") & F.col("before").isNotNull() & (F.col("before.state") != DEAD))
+            .where(F.col("whole") & (F.col("before.state") != DEAD))
             .withColumn("wrong", _wrong("before"))
             .where(F.col("wrong").isNotNull() & ~lenient)
         )
@@ -65,12 +65,11 @@ def _wrong(before: str) -> Column:
     repeated = same & (F.array_sort(names) == F.array_sort(had))
     lost = F.size(F.array_except(had, names)) > 0
     other = lost | (F.size(F.array_except(names, had)) > 0)
-    from_open = was == OPEN
     return (
-        F.when(F.col(before).isNull() | repeated, None)
+        F.when(repeated, None)
         .when(~reached, F.concat(F.lit("which does not follow "), was))
-        .when((state == OPEN) & from_open & lost, "without partitions that it had")
-        .when(state.isin(*PREPARED) & from_open & other, "with other partitions than when it was Ongoing")
+        .when((state == OPEN) & lost, "without partitions that it had")
+        .when(state.isin(*PREPARED) & other, "with other partitions than before")
         .when(state.isin(*COMPLETED, EMPTY) & (F.size(names) > 0), "and still has partitions")
     )
 
