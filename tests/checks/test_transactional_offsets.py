@@ -23,6 +23,10 @@ CASES = {
     "an offset is read back after its transaction has ended": passes(
         *LOG, ended(1, **OFFSETS), wrote_marker(1, 20, **OFFSETS), read_at(21)
     ),
+    "a later leader wrote the marker again after that": passes(
+        *(*LOG, ended(1, **OFFSETS), read_at(9)),
+        *(wrote_marker(1, 8, **OFFSETS), wrote_marker(1, 20, leader_epoch=1, **OFFSETS)),
+    ),
     "the same offset was committed outside of a transaction too": passes(
         replica(1, 3, **OFFSETS),
         *LOG[1:],
