@@ -14,18 +14,24 @@ _BROKER = ("run_id", "broker")
 def deleted_logs(folders: DataFrame, lives: DataFrame, state_changes: StateChanges) -> DataFrame:
     """One row a folder that waits to be removed.
 
-    A broker looks for such folders when it has loaded its logs, just before it registers.
+    A broker looks for such folders when it has loaded its logs, just before it registers. A replica that began again
+    may have moved to another data directory, which puts a folder aside without a line: when that was is not known.
     """
     last_lives = (
         lives.groupBy(*_BROKER)
         .agg(F.max_by(F.struct("began_ns", "lived_ns", "disk_failed"), "lived_ns").alias("last"))
         .select(*_BROKER, "last.*")
     )
-    stops = (
+    stops = F.when(F.col("api") == "StopReplica", F.col("time_ns"))
+    begins = F.when(F.col("api") == "LeaderAndIsr", F.col("time_ns"))
+    stopped = (
         control_requests(state_changes)
-        .where((F.col("api") == "StopReplica") & (F.col("partition_verdict") == "applied"))
+        .where(F.col("partition_verdict") == "applied")
         .groupBy(*PARTITION_KEY, "broker")
-        .agg(F.max("time_ns").alias("stopped_ns"))
+        .agg(F.max(stops).alias("stopped_ns"), F.max(begins).alias("begun_ns"))
+        .where(F.coalesce(F.col("begun_ns") < F.col("stopped_ns"), F.lit(True)))
     )
-    rows = folders.join(last_lives, on=list(_BROKER), how="left").join(stops, on=[*PARTITION_KEY, "broker"], how="left")
+    rows = folders.join(last_lives, on=list(_BROKER), how="left").join(
+        stopped, on=[*PARTITION_KEY, "broker"], how="left"
+    )
     return conform(rows, DELETED_LOGS)

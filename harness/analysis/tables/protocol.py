@@ -247,7 +247,7 @@ DELETED_LOGS = PROTOCOL_TABLES.declare(
     BROKER,
     *NAMED,
     Column("folder", "string", "its name"),
-    Column("stopped_ns", "bigint", "when the broker carried out a StopReplica of that replica last"),
+    Column("stopped_ns", "bigint", "when the broker stopped that replica last; null if it has begun again since"),
     Column("began_ns", "bigint", "when the broker registered first in its last life; null where it did not"),
     Column("lived_ns", "bigint", "when the broker logged last, which was before the dump"),
     Column("disk_failed", "boolean", "whether a data directory failed in that life"),

@@ -800,7 +800,10 @@ def put_aside(out: RunWriter) -> None:
         out.clock.tick()
         out.event(broker, updated([1, 2]))
     out.event(2, LogDirectoryFailure(error="EIO", replicas=1))
-    for broker, topic in ((1, "orders"), (1, "never"), (2, "orders")):
+    out.event(1, updated([], ("moved", -1, 0), api="StopReplica"))
+    out.clock.tick()
+    out.event(1, updated([], ("moved", 1, 1), api="LeaderAndIsr"))
+    for broker, topic in ((1, "orders"), (1, "never"), (1, "moved"), (2, "orders")):
         line = DeletedLog(broker=broker, topic=topic, partition=0, folder=f"{topic}-0.0-delete")
         out.writer(out.folder.deleted_logs(broker)).write(line)
 
@@ -810,6 +813,7 @@ def test_a_folder_of_a_deleted_log_has_when_it_could_be_removed(rows: Rows) -> N
     ours, unheard, failed = table[1, "orders"], table[1, "never"], table[2, "orders"]
     assert ours["began_ns"] < ours["stopped_ns"] < ours["lived_ns"]
     assert (unheard["began_ns"], unheard["stopped_ns"]) == (ours["began_ns"], None)
+    assert table[1, "moved"]["stopped_ns"] is None, "it began again, and a move may have put the folder aside"
     assert [row["disk_failed"] for row in (ours, unheard, failed)] == [False, False, True]
     assert ours["folder"] == "orders-0.0-delete"
 
