@@ -108,6 +108,7 @@ _OF_BROKERS = frozenset(
     *_OF_TRANSACTIONS,
     MODEL,
     "clean-stops",
+    "deletion-in-time",
     "follower-watermarks",
     "leader-in-time",
     "live-brokers",
