@@ -15,11 +15,12 @@ from pyspark.sql import functions as F
 from harness.analysis.check_helpers.assumptions import CLIENTS_WHOLE, UNIQUE_VALUES
 from harness.analysis.check_helpers.client_transactions import TRANSACTION_KEY, read_committed
 from harness.analysis.check_helpers.findings import event, finding
-from harness.analysis.frames import in_order, in_turn
+from harness.analysis.frames import balanced_union, in_order, stored
 from harness.analysis.subjects import TRANSACTIONS_BESIDE_READERS, TRANSACTIONS_READ
 from harness.contracts.checks import Assumption, Check, Settings, Subject
 
 _ID = "process || ' ' || transaction"
+_OPEN, _CLOSED = (f"circle[0] {is_} element_at(circle, -1)" for is_ in ("!=", "="))
 
 
 class TransactionCycles(Check):
@@ -36,26 +37,33 @@ class TransactionCycles(Check):
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a circle, in which the transaction comes first that read too early."""
-        edges = self._edges(facts)
-        # In a circle one transaction at least asked to commit no later than the one that it read from.
-        early = edges.where(F.coalesce(F.col("reader_commit_ns") <= F.col("writer_commit_ns"), F.lit(True)))
-        begun = early.select("run_id", "topic", "value", F.array("reader", "writer").alias("circle"))
-        steps = edges.select("run_id", F.col("reader").alias("at"), F.col("writer").alias("next"))
-        circles = [begun.where(F.col("circle")[0] == F.col("circle")[1])]
+        read = read_committed(facts["polls"]).select("run_id", "process", "topic", "value", "time_ns")
+        begun = stored(
+            self._edges(self._early(read, facts), facts).select(
+                *("run_id", "topic", "value", "process", "transaction"), F.array("reader", "writer").alias("circle")
+            )
+        )
+        circles = [begun]
         for _ in range(2):
-            begun = (
-                begun.where(F.col("circle")[0] != F.element_at("circle", -1))
-                .withColumn("at", F.element_at("circle", -1))
+            begun = begun.where(_OPEN)
+            last = begun.select("run_id", "process", "transaction").distinct()
+            steps = self._edges(read.join(last, on=["run_id", "process"], how="left_semi"), facts)
+            steps = steps.select("run_id", F.col("reader").alias("at"), "writer", "process", "transaction")
+            begun = stored(
+                begun.withColumn("at", F.element_at("circle", -1))
+                .drop("process", "transaction")
                 .join(steps, on=["run_id", "at"], how="inner")
-                .select("run_id", "topic", "value", F.concat("circle", F.array("next")).alias("circle"))
+                .withColumn("circle", F.concat("circle", F.array("writer")))
+                .drop("at", "writer")
                 .distinct()
             )
-            circles.append(begun.where(F.col("circle")[0] == F.element_at("circle", -1)))
-        found = circles[0].unionByName(circles[1]).unionByName(circles[2])
+            circles.append(begun)
         rows = (
-            found.withColumn("members", F.array_join(F.array_sort(F.array_distinct("circle")), ", "))
+            balanced_union(circles)
+            .where(_CLOSED)
+            .withColumn("members", F.array_join(F.array_sort(F.array_distinct("circle")), ", "))
             .groupBy("run_id", "members")
-            .agg(F.min_by(F.struct("topic", "value", "circle"), in_turn("value", "topic")).alias("first"))
+            .agg(F.min(F.struct("value", "topic", "circle")).alias("first"))
             .select("run_id", "members", "first.*")
             .withColumn("path", F.array_join("circle", " from "))
         )
@@ -69,37 +77,42 @@ class TransactionCycles(Check):
             evidence=F.array(event("sends", "topic", "value"), event("client_transactions", "circle")),
         )
 
-    def _edges(self, facts: dict[str, DataFrame]) -> DataFrame:
-        """One row a record of a transaction that another one, or the same, read: `reader` and `writer` as texts."""
-        transactions = facts["client_transactions"]
-        written = facts["sends"].where(F.col("transaction").isNotNull())
-        read = read_committed(facts["polls"]).select("run_id", "process", "topic", "value", "time_ns")
-        inputs = written.where(F.col("made_from").isNotNull()).select(
-            "run_id", "process", "transaction", F.col("made_from").alias("value")
-        )
+    def _early(self, read: DataFrame, facts: dict[str, DataFrame]) -> DataFrame:
+        """The reads before the commit of their record was asked for; there is one at least in each circle."""
+        commits = facts["client_transactions"].select(*TRANSACTION_KEY, "commit_ns")
+        written = facts["sends"].select(*TRANSACTION_KEY, "topic", "value")
+        asked = commits.join(written, on=list(TRANSACTION_KEY), how="inner").drop("process", "transaction")
+        too_early = F.coalesce(F.col("time_ns") < F.col("commit_ns"), F.lit(True))
+        return asked.join(read, on=["run_id", "topic", "value"], how="inner").where(too_early).drop("commit_ns")
+
+    def _edges(self, read: DataFrame, facts: dict[str, DataFrame]) -> DataFrame:
+        """One row a record of these that a transaction read: `reader` and `writer` as texts.
+
+        `process` and `transaction` are the writer's.
+        """
+        written, transactions = facts["sends"], facts["client_transactions"]
+        inputs = written.select("run_id", "process", "transaction", F.col("made_from").alias("value"))
         used = read.join(inputs, on=["run_id", "process", "value"], how="inner")
-        reads = used.unionByName(self._inside(read, transactions), allowMissingColumns=True)
-        commits = transactions.select(*TRANSACTION_KEY, "commit_ns")
-        readers = reads.join(commits, on=list(TRANSACTION_KEY), how="inner").select(
-            *("run_id", "topic", "value"), F.expr(_ID).alias("reader"), F.col("commit_ns").alias("reader_commit_ns")
+        readers = used.unionByName(self._inside(read, transactions)).select(
+            "run_id", "topic", "value", F.expr(_ID).alias("reader")
         )
-        writers = written.join(commits, on=list(TRANSACTION_KEY), how="inner").select(
-            *("run_id", "topic", "value"), F.expr(_ID).alias("writer"), F.col("commit_ns").alias("writer_commit_ns")
+        writers = written.join(transactions, on=list(TRANSACTION_KEY), how="left_semi").select(
+            "run_id", "topic", "value", "process", "transaction", F.expr(_ID).alias("writer")
         )
         return readers.join(writers, on=["run_id", "topic", "value"], how="inner")
 
     def _inside(self, read: DataFrame, transactions: DataFrame) -> DataFrame:
         """What a process read while a transaction of it was open."""
-        asked = F.coalesce("commit_ns", "abort_ns", F.lit(-1)).alias("asked_ns")
-        begins = transactions.select("run_id", "process", F.col("begun_ns").alias("time_ns"), "transaction", asked)
-        of_writers = read.join(transactions.select("run_id", "process").distinct(), on=["run_id", "process"])
+        begun = F.struct("transaction", F.coalesce("commit_ns", "abort_ns").alias("asked_ns")).alias("begun")
+        begins = transactions.select("run_id", "process", F.col("begun_ns").alias("time_ns"), begun)
+        readers = read.select("run_id", "process").distinct()
         before = in_order("run_id", "process", by=("time_ns",))
         return (
-            of_writers.unionByName(begins, allowMissingColumns=True)
-            .withColumn("transaction", F.last("transaction", ignorenulls=True).over(before))
-            .withColumn("asked_ns", F.last("asked_ns", ignorenulls=True).over(before))
-            .where(F.col("value").isNotNull() & (F.col("time_ns") < F.col("asked_ns")))
-            .select("run_id", "process", "topic", "value", "time_ns", "transaction")
+            read.withColumn("begun", F.lit(None).cast("struct<transaction:bigint,asked_ns:bigint>"))
+            .unionByName(begins.join(readers, on=["run_id", "process"], how="left_semi"), allowMissingColumns=True)
+            .withColumn("begun", F.last("begun", ignorenulls=True).over(before))
+            .where(F.col("time_ns") < F.col("begun.asked_ns"))
+            .select(*read.columns, "begun.transaction")
         )
 
 
