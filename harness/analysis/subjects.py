@@ -246,7 +246,7 @@ TRANSACTIONS_READ = Subject(
 def _transactions_beside(_: Settings, client_transactions: DataFrame, polls: DataFrame) -> DataFrame:
     readers = polls.where(F.col("isolation") == READ_COMMITTED).select("run_id").distinct()
     rows = client_transactions.join(readers, on="run_id", how="left_semi")
-    return _pieces(rows.groupBy("run_id").agg(F.count("*").alias("n")), F.lit(""), F.col("n"), F.lit(0))
+    return counted(rows)
 
 
 TRANSACTIONS_BESIDE_READERS = Subject(
@@ -525,12 +525,16 @@ def signs_of(*signs: Sign) -> Subject:
     )
 
 
+def counted(rows: DataFrame) -> DataFrame:
+    """Return how many rows there are of each run, as pieces of which none is unseen."""
+    return _pieces(rows.groupBy("run_id").agg(F.count("*").alias("number")), F.lit(""), F.col("number"), F.lit(0))
+
+
 @cache
 def rows_of(fact: str, what: str, condition: str = "true") -> Subject:
     """Return the rows of a fact for which a condition holds, which are seen by their nature."""
 
     def pieces(_: Settings, rows: DataFrame) -> DataFrame:
-        counted = rows.where(condition).groupBy("run_id").agg(F.count("*").alias("number"))
-        return _pieces(counted, F.lit(""), F.col("number"), F.lit(0))
+        return counted(rows.where(condition))
 
     return Subject(facts=(fact,), pieces=pieces, what=what)

@@ -20,7 +20,7 @@ RESULTS: dict[str, Any] = {"topic": "results"}
 INPUTS = [sent(value, offset, process="s", index=offset) for offset, value in enumerate("abc")]
 
 
-def made(value: str, of: str, transaction: int, *, group: str = "g", **other: Any) -> list[Row]:
+def made(value: str, of: str | None, transaction: int, *, group: str | None = "g", **other: Any) -> list[Row]:
     """An output of an input in a transaction of its own, which is committed."""
     row = sent_in(value, transaction, transaction, index=transaction, made_from=of, **RESULTS | other)
     return [row, asked(transaction, group=group)]
@@ -43,7 +43,7 @@ CASES = {
     "one that its producer wrote once, and two readers got, has two": fails(
         *ALL, *made("B2", "b", 3), read("b", 1, process="r"), read("b", 1, process="q")
     ),
-    "one has two": fails(*ALL, *made("B2", "b", 3), text="of group g b has 2 in results", shown="B2"),
+    "one has two": fails(*ALL, *made("B2", "b", 3), text="of group g b has 2 in results", shown='"values":["B","B2"]'),
     "one has two, one of them aborted": passes(*ALL, *made("B2", "b", 3, **ABORTED)),
     "one has two, one of them unknown": passes(*ALL, *made("B2", "b", 3, **MAYBE)),
     "one has two, one of them unknown, and a reader got it": fails(
@@ -84,6 +84,24 @@ CASES = {
     ),
     "an unclean election gave it up": excused(*WITHOUT_B, elected_uncleanly(2, 1), settings=UNCLEAN),
     "an input of another topic has none": passes(*ALL, sent("z", 0, topic="others")),
+    "one without an output is between others, and the group may have begun anywhere": fails(
+        *WITHOUT_B, offsets=[1], settings=FROM_ANYWHERE
+    ),
+    "one has none, and the last has an aborted one too": fails(
+        *WITHOUT_B, *made("C2", "c", 3, **ABORTED), offsets=[1], severities=["violation"]
+    ),
+    "one has none, and the last an aborted one alone": passes(
+        *INPUTS, *made("A", "a", 0), *made("C", "c", 2, **ABORTED)
+    ),
+    "one has two, which were written outside of transactions": passes(
+        *INPUTS,
+        *(sent_in(value, transaction=None, made_from="b", **RESULTS) for value in ("B", "B2")),
+        *(read_committed(value, offset, **RESULTS) for offset, value in enumerate(("B", "B2"))),
+    ),
+    "one has two, in transactions that commit no offsets": passes(
+        *INPUTS, *made("B", "b", 0, group=None), *made("B2", "b", 1, group=None)
+    ),
+    "a pipeline writes records that it made from none": passes(*ALL, *made("X", None, 3), *made("Y", None, 4)),
     "values are not unique": unknown(*ALL, *made("B2", "b", 3), NOT_UNIQUE),
     "a client's lines are unreadable": unknown(*ALL, *made("B2", "b", 3), UNREADABLE),
 }

@@ -3,8 +3,9 @@
 A process that reads, makes records of what it read, and commits both in one transaction may be killed, fenced or
 restarted at any time: what it had not committed is done again, and what it had committed is not (KIP-447). An output
 names the input that it was made from, and its transaction the group that reads. It is committed if its client was told
-so, if a commit marker closes it, or if a reader with read_committed got it. One whose client does not know may be. An
-input that its producer wrote several times is several input records; the check duplicate judges that.
+so, if a commit marker closes it, or if a reader with read_committed got it. One whose client does not know may be. What
+is made outside of a transaction, or in one that commits no offsets, may be made again. An input that its producer wrote
+several times is several input records; the check duplicate judges that.
 """
 
 from typing import ClassVar
@@ -26,10 +27,16 @@ from harness.analysis.check_helpers.log_starts import decided, not_deleted
 from harness.analysis.check_helpers.records import acknowledged, stays_readable
 from harness.analysis.check_helpers.transactions import OfTransactions
 from harness.analysis.frames import PARTITION_KEY
-from harness.analysis.subjects import rows_of
+from harness.analysis.subjects import counted
 from harness.contracts.checks import Allowance, Assumption, Check, Settings, Subject
 from harness.store.history import COMMITTED, UNKNOWN
 from harness.values import ACKS_ALL
+
+
+def _outputs(sends: DataFrame, client_transactions: DataFrame) -> DataFrame:
+    """One row a record made from another in a transaction that commits offsets, of its `group`."""
+    groups = client_transactions.where(F.col("group").isNotNull()).select(*TRANSACTION_KEY, "group")
+    return sends.where(F.col("made_from").isNotNull()).join(groups, on=list(TRANSACTION_KEY), how="inner")
 
 
 class ExactlyOnce(OfTransactions):
@@ -39,7 +46,11 @@ class ExactlyOnce(OfTransactions):
     title: ClassVar[str] = "exactly-once"
     promise: ClassVar[str] = "Each input record of a pipeline has one committed output, whatever was killed (KIP-447)."
     needs: ClassVar[tuple[str, ...]] = ("sends",)
-    about: ClassVar[Subject] = rows_of("sends", "records made from others", "made_from is not null")
+    about: ClassVar[Subject] = Subject(
+        facts=("sends", "client_transactions"),
+        pieces=lambda _, *facts: counted(_outputs(*facts)),
+        what="records made from others",
+    )
     reads: ClassVar[tuple[str, ...]] = ("client_transactions", "polls", "replica_records", "markers", *UNREAD_BY)
     assumes: ClassVar[tuple[Assumption, ...]] = (CLIENTS_WHOLE, UNIQUE_VALUES, COMPACTIONS_TOLD)
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES_OF_OFFSETS
@@ -79,45 +90,36 @@ class ExactlyOnce(OfTransactions):
 
     def _made(self, facts: dict[str, DataFrame]) -> DataFrame:
         """One row a record made from another, with its `group`, and whether it is and may be `committed`."""
-        groups = facts["client_transactions"].select(*TRANSACTION_KEY, "group")
         of_record = ["run_id", "topic", "value"]
         ends = ended_sends(facts).groupBy(*of_record).agg(F.min("result").alias("result"))
         seen = read_committed(facts["polls"]).select(*of_record).distinct().withColumn("seen", F.lit(True))
         outcome, result = F.col("transaction_outcome"), F.col("result")
-        is_committed = (outcome == COMMITTED) | (result == "commit") | F.col("seen")
         return (
-            facts["sends"]
-            .where(F.col("made_from").isNotNull())
-            .join(groups, on=list(TRANSACTION_KEY), how="left")
+            _outputs(facts["sends"], facts["client_transactions"])
             .join(ends, on=of_record, how="left")
             .join(seen, on=of_record, how="left")
-            .withColumn("group", F.coalesce("group", F.lit("")))
-            .withColumn("committed", F.coalesce(is_committed, F.lit(False)))
-            .withColumn(
-                "possible", F.col("committed") | F.coalesce((outcome == UNKNOWN) & result.isNull(), F.lit(False))
-            )
+            .withColumn("committed", (outcome == COMMITTED) | (result == "commit") | F.col("seen"))
+            .withColumn("possible", F.col("committed") | ((outcome == UNKNOWN) & result.isNull()))
         )
 
     def _lost(self, facts: dict[str, DataFrame], made: DataFrame, settings: Settings) -> DataFrame:
         """The input records that have no output, between or before those of their partition that have one."""
-        sources = made.select("run_id", "group", F.col("made_from").alias("value")).distinct()
         sent = acknowledged(facts["sends"]).where(stays_readable() & (F.col("acks") == ACKS_ALL))
-        topics = sent.join(sources, on=["run_id", "value"], how="inner").select("run_id", "topic", "group").distinct()
         done = made.groupBy("run_id", "group", F.col("made_from").alias("value")).agg(
             F.bool_or("committed").alias("done"), F.bool_or("possible").alias("possible")
         )
-        inputs = sent.join(topics, on=["run_id", "topic"], how="inner").join(
-            done, on=["run_id", "group", "value"], how="left"
-        )
         of_group = [*PARTITION_KEY, "group"]
         spans = (
-            inputs.where("done").groupBy(*of_group).agg(F.min("offset").alias("first"), F.max("offset").alias("last"))
+            sent.join(done.where("done"), on=["run_id", "value"], how="inner")
+            .groupBy(*of_group)
+            .agg(F.min("offset").alias("first"), F.max("offset").alias("last"))
         )
         from_start = F.lit(settings.read_from_start) | (F.col("offset") > F.col("first"))
         missing = (
-            inputs.where(~F.coalesce("possible", F.lit(False)))
-            .join(spans, on=of_group, how="inner")
+            sent.join(spans, on=list(PARTITION_KEY), how="inner")
             .where((F.col("offset") < F.col("last")) & from_start)
+            .join(done, on=["run_id", "group", "value"], how="left")
+            .where(~F.coalesce("possible", F.lit(False)))
         )
         kept = decided(not_superseded(missing, facts[SUPERSEDED]), facts, settings)
         return (
