@@ -11,11 +11,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 from pyspark.sql.window import Window, WindowSpec
 
-from harness.analysis.engine.compat import checkpoint, in_tasks, is_local
+from harness.analysis.engine.compat import checkpoint, in_tasks, is_local, is_sail
 from harness.analysis.tables.table import Table
 
 PLANNERS = 2
 """Plans made at once, each by one thread."""
+TASKS_A_PART = 4
+"""As much as so many tasks of Apache Spark join is joined at a time by Sail."""
 PARTITION_KEY = ("run_id", "topic", "partition")
 REPLICA_KEY = (*PARTITION_KEY, "broker")
 GROUP_KEY = ("run_id", "group")
@@ -80,6 +82,22 @@ def checkpointed(frames: Iterable[DataFrame]) -> list[DataFrame]:
 def stored(frame: DataFrame) -> DataFrame:
     """Return the same rows, for repeated use: planned and computed once, on a local master."""
     return checkpointed([frame])[0] if is_local(frame.sparkSession) else frame
+
+
+def by_parts(
+    make: Callable[[DataFrame, DataFrame], DataFrame], left: DataFrame, right: DataFrame, *, on: Sequence[str]
+) -> DataFrame:
+    """Return what is made of two frames that it joins by these columns.
+
+    For a large history on Sail, which keeps the tables of its joins in memory, it is made of a part of both at a time,
+    by a hash of the columns; Apache Spark has tasks for that.
+    """
+    spark = left.sparkSession
+    parts = int(str(spark.conf.get("spark.sql.shuffle.partitions"))) // TASKS_A_PART if is_sail(spark) else 1
+    if parts <= 1:
+        return make(left, right)
+    part = F.pmod(F.xxhash64(*on), F.lit(parts))
+    return balanced_union([stored(make(left.where(part == n), right.where(part == n))) for n in range(parts)])
 
 
 def made_once(make: Callable[Concatenate[DataFrame, P], DataFrame]) -> Callable[Concatenate[DataFrame, P], DataFrame]:

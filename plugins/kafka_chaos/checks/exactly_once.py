@@ -26,7 +26,7 @@ from harness.analysis.check_helpers.findings import event, finding, phrase
 from harness.analysis.check_helpers.log_starts import decided, not_deleted
 from harness.analysis.check_helpers.records import acknowledged, stays_readable
 from harness.analysis.check_helpers.transactions import OfTransactions
-from harness.analysis.frames import PARTITION_KEY
+from harness.analysis.frames import PARTITION_KEY, by_parts
 from harness.analysis.subjects import counted
 from harness.contracts.checks import Allowance, Assumption, Check, Settings, Subject
 from harness.store.history import COMMITTED, UNKNOWN
@@ -92,12 +92,16 @@ class ExactlyOnce(OfTransactions):
         """One row a record made from another, with its `group`, and whether it is and may be `committed`."""
         of_record = ["run_id", "topic", "value"]
         ends = ended_sends(facts).groupBy(*of_record).agg(F.min("result").alias("result"))
-        seen = read_committed(facts["polls"]).select(*of_record).distinct().withColumn("seen", F.lit(True))
         outcome, result = F.col("transaction_outcome"), F.col("result")
+
+        def with_readers(outputs: DataFrame, read: DataFrame) -> DataFrame:
+            seen = read.distinct().withColumn("seen", F.lit(True))
+            return outputs.join(seen, on=of_record, how="left")
+
+        outputs = _outputs(facts["sends"], facts["client_transactions"])
         return (
-            _outputs(facts["sends"], facts["client_transactions"])
+            by_parts(with_readers, outputs, read_committed(facts["polls"]).select(*of_record), on=of_record)
             .join(ends, on=of_record, how="left")
-            .join(seen, on=of_record, how="left")
             .withColumn("committed", (outcome == COMMITTED) | (result == "commit") | F.col("seen"))
             .withColumn("possible", F.col("committed") | ((outcome == UNKNOWN) & result.isNull()))
         )
@@ -115,12 +119,15 @@ class ExactlyOnce(OfTransactions):
             .agg(F.min("offset").alias("first"), F.max("offset").alias("last"))
         )
         from_start = F.lit(settings.read_from_start) | (F.col("offset") > F.col("first"))
-        missing = (
-            sent.join(spans, on=list(PARTITION_KEY), how="inner")
-            .where((F.col("offset") < F.col("last")) & from_start)
-            .join(done, on=["run_id", "group", "value"], how="left")
-            .where(~F.coalesce("possible", F.lit(False)))
-        )
+
+        def without_output(sent: DataFrame, done: DataFrame) -> DataFrame:
+            between = sent.join(spans, on=list(PARTITION_KEY), how="inner").where(
+                (F.col("offset") < F.col("last")) & from_start
+            )
+            of_input = between.join(done, on=["run_id", "group", "value"], how="left")
+            return of_input.where(~F.coalesce("possible", F.lit(False)))
+
+        missing = by_parts(without_output, sent, done, on=("run_id", "value"))
         kept = decided(not_superseded(missing, facts[SUPERSEDED]), facts, settings)
         return (
             not_deleted(kept, facts["replicas"], settings)

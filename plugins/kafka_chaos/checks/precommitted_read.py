@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from harness.analysis.check_helpers.assumptions import CLIENTS_WHOLE, UNIQUE_VALUES
 from harness.analysis.check_helpers.client_transactions import TRANSACTION_KEY, read_committed
 from harness.analysis.check_helpers.findings import event, finding
+from harness.analysis.frames import by_parts
 from harness.analysis.subjects import TRANSACTIONS_BESIDE_READERS, TRANSACTIONS_READ
 from harness.contracts.checks import Assumption, Check, Settings, Subject
 
@@ -33,13 +34,17 @@ class PrecommittedRead(Check):
         """One finding a record that was read too early."""
         asked = facts["client_transactions"].select(*TRANSACTION_KEY, "commit_ns")
         sent = facts["sends"].select(*TRANSACTION_KEY, "topic", "value", "transactional_id")
+        of_record = ["run_id", "topic", "value"]
         place = ("run_id", "topic", "partition", "offset", "value")
+
+        def too_early(read: DataFrame, sent: DataFrame) -> DataFrame:
+            joined = read.join(sent, on=of_record, how="inner")
+            of_records = joined.join(asked, on=list(TRANSACTION_KEY), how="inner")
+            return of_records.where(F.col("poll.time_ns") < F.col("commit_ns"))
+
+        read = read_committed(facts["polls"]).select(*place, F.struct("time_ns", "process", "index").alias("poll"))
         rows = (
-            read_committed(facts["polls"])
-            .select(*place, F.struct("time_ns", "process", "index").alias("poll"))
-            .join(sent, on=["run_id", "topic", "value"], how="inner")
-            .join(asked, on=list(TRANSACTION_KEY), how="inner")
-            .where(F.col("poll.time_ns") < F.col("commit_ns"))
+            by_parts(too_early, read, sent, on=of_record)
             .groupBy(*place, "process", "transaction", "transactional_id", "commit_ns")
             .agg(F.min("poll").alias("poll"))
         )

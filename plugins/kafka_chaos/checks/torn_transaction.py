@@ -20,7 +20,7 @@ from harness.analysis.check_helpers.client_transactions import (
     read_committed,
 )
 from harness.analysis.check_helpers.findings import event, finding, severity
-from harness.analysis.frames import PARTITION_KEY
+from harness.analysis.frames import PARTITION_KEY, by_parts
 from harness.analysis.subjects import RECORDS_KEPT, TRANSACTIONS_READ
 from harness.contracts.checks import Allowance, Assumption, Check, Settings, Subject
 from harness.store.history import ABORTED
@@ -44,8 +44,13 @@ class TornTransaction(Check):
         """One finding a record that is missing; what was read of an aborted transaction is another check's."""
         sent = of_transactions(facts["sends"]).where(F.col("transaction_outcome") != ABORTED)
         place = [*PARTITION_KEY, "value"]
-        read = sent.join(read_committed(facts["polls"]).select(*place), on=place, how="left_semi")
-        known = read.groupBy(*TRANSACTION_KEY).agg(F.min("value").alias("read_value"))
+
+        def first_read(sent: DataFrame, read: DataFrame) -> DataFrame:
+            got = sent.join(read, on=place, how="left_semi")
+            return got.groupBy(*TRANSACTION_KEY).agg(F.min("value").alias("read_value"))
+
+        read = by_parts(first_read, sent, read_committed(facts["polls"]).select(*place), on=place)
+        known = read.groupBy(*TRANSACTION_KEY).agg(F.min("read_value").alias("read_value"))
         return finding(
             passed_unread(sent.join(known, on=list(TRANSACTION_KEY), how="inner"), facts, settings),
             self.name,

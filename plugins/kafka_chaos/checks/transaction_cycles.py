@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from harness.analysis.check_helpers.assumptions import CLIENTS_WHOLE, UNIQUE_VALUES
 from harness.analysis.check_helpers.client_transactions import TRANSACTION_KEY, read_committed
 from harness.analysis.check_helpers.findings import event, finding
-from harness.analysis.frames import balanced_union, in_order, stored
+from harness.analysis.frames import balanced_union, by_parts, in_order, stored
 from harness.analysis.subjects import TRANSACTIONS_BESIDE_READERS, TRANSACTIONS_READ
 from harness.contracts.checks import Assumption, Check, Settings, Subject
 
@@ -79,11 +79,16 @@ class TransactionCycles(Check):
 
     def _early(self, read: DataFrame, facts: dict[str, DataFrame]) -> DataFrame:
         """The reads before the commit of their record was asked for; there is one at least in each circle."""
+        of_record = ["run_id", "topic", "value"]
         commits = facts["client_transactions"].select(*TRANSACTION_KEY, "commit_ns")
+
+        def early(read: DataFrame, written: DataFrame) -> DataFrame:
+            asked = commits.join(written, on=list(TRANSACTION_KEY), how="inner").drop("process", "transaction")
+            too_early = F.coalesce(F.col("time_ns") < F.col("commit_ns"), F.lit(True))
+            return asked.join(read, on=of_record, how="inner").where(too_early).drop("commit_ns")
+
         written = facts["sends"].select(*TRANSACTION_KEY, "topic", "value")
-        asked = commits.join(written, on=list(TRANSACTION_KEY), how="inner").drop("process", "transaction")
-        too_early = F.coalesce(F.col("time_ns") < F.col("commit_ns"), F.lit(True))
-        return asked.join(read, on=["run_id", "topic", "value"], how="inner").where(too_early).drop("commit_ns")
+        return by_parts(early, read, written, on=of_record)
 
     def _edges(self, read: DataFrame, facts: dict[str, DataFrame]) -> DataFrame:
         """One row a record of these that a transaction read: `reader` and `writer` as texts.

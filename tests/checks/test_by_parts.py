@@ -1,0 +1,25 @@
+"""Checks that join a large history part by part answer what they answer about a small one."""
+
+import pytest
+from pyspark.sql import SparkSession
+
+from harness.analysis.engine.session import configured
+from harness.analysis.frames import TASKS_A_PART
+from harness.contracts import registry
+from tests.checks.answers import batches_of, confirm, judged, tables_in
+
+OF_A_LARGE_HISTORY = {"spark.sql.shuffle.partitions": str(3 * TASKS_A_PART)}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "check",
+    ["exactly-once", "lost-committed-write", "precommitted-read", "torn-transaction", "transaction-cycles"],
+)
+def test_a_large_history_is_judged_part_by_part(check: str, spark: SparkSession) -> None:
+    plugin = registry.check(check)
+    with configured(spark, OF_A_LARGE_HISTORY):
+        for cases in tables_in(check.replace("-", "_")):
+            for batch in batches_of(spark, cases):
+                for name, answer in judged(plugin, batch).items():
+                    confirm(cases[name], answer)
