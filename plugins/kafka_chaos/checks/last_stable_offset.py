@@ -9,11 +9,11 @@ from typing import ClassVar
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.window import Window
+from pyspark.sql.window import Window, WindowSpec
 
 from harness.analysis.check_helpers.findings import event, finding
 from harness.analysis.check_helpers.transactions import ID_KEY, OPEN, OfTransactions, closed, steps
-from harness.analysis.frames import PARTITION_KEY, in_order
+from harness.analysis.frames import PARTITION_KEY, in_order, null_if_unknown
 from harness.contracts.checks import Check, Settings
 
 _SLACK_MS = 60_000
@@ -29,8 +29,13 @@ class StableOffset(OfTransactions):
         "The last stable offset is the first open transaction or the high watermark and never goes back in a leader "
         "epoch; no transaction outlives its time-out (KIP-98, KIP-664)."
     )
-    reads: ClassVar[tuple[str, ...]] = (*OfTransactions.reads, "stable_offsets")
-    judges_without: ClassVar[tuple[str, ...]] = (*OfTransactions.judges_without, "lso")
+    reads: ClassVar[tuple[str, ...]] = (*OfTransactions.reads, "stable_offsets", "leadership_claims")
+    judges_without: ClassVar[tuple[str, ...]] = (
+        *OfTransactions.judges_without,
+        "lso",
+        "become_leader",
+        "become_follower",
+    )
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a wrong change, an offset that an ended transaction holds back, or one open for too long."""
@@ -38,28 +43,14 @@ class StableOffset(OfTransactions):
 
     def _moves(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         changes = facts["stable_offsets"].where(F.col("role") == "leader")
-        of_leader = in_order(*PARTITION_KEY, "broker", "incarnation", "leader_epoch", by=("seq",))
+        of_leader = in_order(*PARTITION_KEY, "incarnation", "leader_epoch", by=("seq",))
         unstable = F.col("first_unstable_offset")
         stable = F.when(unstable >= 0, F.least(unstable, "high_watermark")).otherwise(F.col("high_watermark"))
-        in_turn = changes.withColumns({"before": F.lag("new").over(of_leader), "after": F.lead("new").over(of_leader)})
-        ended = closed(facts).select(*PARTITION_KEY, "broker", F.col("first_offset").alias("new"), "offset")
-        committed = facts["replicas"].select(*PARTITION_KEY, "broker", F.col("high_watermark").alias("committed"))
-        last = F.row_number().over(in_order(*PARTITION_KEY, by=("latest_first",)))
-        stuck = (
-            in_turn.withColumn("latest_first", -F.col("leader_epoch").cast("bigint") * 2**32 - F.col("seq"))
-            .withColumn("rank", last)
-            .where((F.col("rank") == 1) & (F.col("new") == unstable))
-            .join(ended, on=[*PARTITION_KEY, "broker", "new"], how="inner")
-            .join(committed, on=[*PARTITION_KEY, "broker"], how="inner")
-            .where(F.col("offset") < F.col("committed"))
-            .withColumn("wrong", F.lit("it stays there, although that transaction has ended"))
-            .select(*in_turn.columns, "wrong")
-        )
-        wrong = F.when(F.col("new") < F.col("before"), "it goes back").when(
+        wrong = F.when(F.col("new") < F.lag("new").over(of_leader), "it goes back").when(
             F.col("new") != stable, "that is neither the first open transaction nor the high watermark"
         )
-        moved = in_turn.withColumn("wrong", wrong).where(F.col("wrong").isNotNull())
-        rows = moved.unionByName(stuck).unionByName(self._undecided(in_turn, facts))
+        moved = changes.withColumn("wrong", wrong).where(F.col("wrong").isNotNull())
+        rows = moved.unionByName(self._stuck(facts)).unionByName(self._undecided(changes, of_leader, facts))
         return finding(
             self.judged(rows, facts, settings),
             self.name,
@@ -78,22 +69,48 @@ class StableOffset(OfTransactions):
             ),
         )
 
-    def _undecided(self, changes: DataFrame, facts: dict[str, DataFrame]) -> DataFrame:
+    def _stuck(self, facts: dict[str, DataFrame]) -> DataFrame:
+        """The last change in the life that led last, where the transaction that holds it back has ended.
+
+        While it is held back, the replica logs each change. A later life, or a replica that was copied anew, logs none
+        if nothing holds it back there.
+        """
+        changes, claims = facts["stable_offsets"], facts["leadership_claims"]
+        last_leaders = (
+            claims.where(F.col("role") == "leader")
+            .groupBy(*PARTITION_KEY)
+            .agg(F.max_by("incarnation", "time_ns").alias("incarnation"))
+        )
+        anew = claims.where(F.col("previous_leader_epoch") < 0).select(*PARTITION_KEY, "incarnation", "seq")
+        of_life = in_order(*PARTITION_KEY, "incarnation", by=("seq",))
+        ended = closed(facts).select(
+            *PARTITION_KEY, F.col("first_offset").alias("new"), F.col("offset").alias("marker_offset")
+        )
+        committed = facts["replicas"].select(*PARTITION_KEY, "broker", F.col("high_watermark").alias("committed"))
+        return (
+            changes.unionByName(anew, allowMissingColumns=True)
+            .withColumn("following", F.lead("seq").over(of_life))
+            .where(F.col("following").isNull() & (F.col("new") < F.col("high_watermark")))
+            .join(last_leaders, on=[*PARTITION_KEY, "incarnation"], how="left_semi")
+            .join(ended, on=[*PARTITION_KEY, "new"], how="inner")
+            .join(committed, on=[*PARTITION_KEY, "broker"], how="inner")
+            .where(F.col("marker_offset") < F.col("committed"))
+            .withColumn("wrong", F.lit("it stays there, although that transaction has ended"))
+            .select(*changes.columns, "wrong")
+        )
+
+    def _undecided(self, changes: DataFrame, of_leader: WindowSpec, facts: dict[str, DataFrame]) -> DataFrame:
         """The first change of each leader that passes a transaction whose marker was not committed then."""
         starts = closed(facts).select(
-            *PARTITION_KEY,
-            F.col("first_offset").alias("at"),
-            F.col("offset").alias("marker_offset"),
-            F.lit(1).alias("turn"),
+            *PARTITION_KEY, F.col("first_offset").alias("at"), F.col("offset").alias("marker_offset")
         )
-        before = in_order(*PARTITION_KEY, by=("at", "turn")).rowsBetween(Window.unboundedPreceding, -1)
-        first = F.row_number().over(in_order(*PARTITION_KEY, "broker", "incarnation", "leader_epoch", by=("seq",)))
+        up_to_it = in_order(*PARTITION_KEY, by=("at",))
         return (
-            changes.withColumns({"at": F.col("new"), "turn": F.lit(0)})
+            changes.withColumn("at", F.col("new") - 1)
             .unionByName(starts, allowMissingColumns=True)
-            .withColumn("latest_marker", F.max("marker_offset").over(before))
-            .where((F.col("turn") == 0) & (F.col("latest_marker") >= F.col("high_watermark")))
-            .withColumn("rank", first)
+            .withColumn("latest_marker", F.max("marker_offset").over(up_to_it))
+            .where(F.col("latest_marker") >= F.col("high_watermark"))
+            .withColumn("rank", F.row_number().over(of_leader))
             .where(F.col("rank") == 1)
             .withColumn("wrong", F.lit("that passes a transaction whose marker was not committed"))
             .select(*changes.columns, "wrong")
@@ -102,12 +119,12 @@ class StableOffset(OfTransactions):
     def _overdue(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """The transactions that were open when the log of their coordinator ended, long after their time-out."""
         transitions = steps(facts["transactions"])
-        last = F.max("timestamp_ms").over(in_order("run_id", "topic", "partition", by=("run_id",)))
+        last = F.max("timestamp_ms").over(Window.partitionBy("run_id", "partition"))
         following = F.lead("offset").over(in_order(*ID_KEY, by=("offset",)))
         rows = (
             transitions.withColumns({"now_ms": last, "following": following})
-            .where((F.col("state") == OPEN) & F.col("following").isNull() & (F.col("started_ms") > 0))
-            .withColumn("open_ms", F.col("now_ms") - F.col("started_ms"))
+            .where((F.col("state") == OPEN) & F.col("following").isNull())
+            .withColumn("open_ms", F.col("now_ms") - null_if_unknown("started_ms"))
             .where(F.col("open_ms") > F.col("timeout_ms") + _SLACK_MS)
         )
         return finding(
