@@ -5,6 +5,7 @@ that gets one before, or after an abort, goes on behind records whose results ar
 must not commit any, as another member has its partitions (KIP-447).
 """
 
+import sys
 from typing import ClassVar
 
 from pyspark.sql import DataFrame
@@ -13,18 +14,19 @@ from pyspark.sql import functions as F
 from harness.analysis.check_helpers.assumptions import has_field
 from harness.analysis.check_helpers.client_transactions import closing, marker_times
 from harness.analysis.check_helpers.findings import event, finding
-from harness.analysis.check_helpers.transactions import OfTransactions, on_furthest, without_thinned
-from harness.analysis.frames import OFFSET_KEY
+from harness.analysis.check_helpers.transactions import PRODUCER_KEY, OfTransactions, on_furthest
+from harness.analysis.frames import OFFSET_KEY, PARTITION_KEY, REPLICA_KEY, in_turn, null_if_unknown
 from harness.analysis.subjects import rows_of
 from harness.contracts.checks import Assumption, Check, Settings, Subject
 from harness.values import OFFSETS_TOPIC
 
-_FOREVER = (1 << 63) - 1
+_NEVER_NS = sys.maxsize
+"""After every instant."""
 
 
 def _of_members(commits: DataFrame) -> DataFrame:
     """Return the accepted commits that name a generation."""
-    return commits.where((F.col("error") == 0) & (F.col("generation") >= 0))
+    return commits.where((F.col("error") == 0) & null_if_unknown("generation").isNotNull())
 
 
 class TransactionalOffsets(OfTransactions):
@@ -61,41 +63,50 @@ class TransactionalOffsets(OfTransactions):
         return self._read_back(facts, settings).unionByName(self._old(facts, settings))
 
     def _read_back(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
-        ends = (
-            closing(facts["replica_records"], facts["markers"], facts["replicas"])
-            .where(F.col("topic") == OFFSETS_TOPIC)
-            .join(
-                marker_times(facts["marker_writes"]),
-                on=["run_id", "topic", "partition", "marker_offset", "producer_id"],
-                how="left",
+        replicas, records, markers = (
+            facts[name].where(F.col("topic") == OFFSETS_TOPIC) for name in ("replicas", "replica_records", "markers")
+        )
+        ends = closing(facts["replica_records"], facts["markers"], facts["replicas"])
+        of_transactions = (
+            on_furthest(records, replicas)
+            .where(null_if_unknown("producer_id").isNotNull())
+            .select(*PRODUCER_KEY, "offset")
+            .join(ends.drop("value"), on=[*PRODUCER_KEY, "offset"], how="left")
+            .join(marker_times(facts["marker_writes"]), on=[*PARTITION_KEY, "marker_offset", "producer_id"], how="left")
+            .select(
+                "run_id",
+                F.col("partition").alias("log_partition"),
+                F.col("offset").alias("log_offset"),
+                F.when(F.col("result") == "commit", F.col("written_ns")).otherwise(_NEVER_NS).alias("counts_from"),
             )
         )
-        of_transactions = ends.select(
-            "run_id",
-            F.col("partition").alias("log_partition"),
-            F.col("offset").alias("log_offset"),
-            F.when(F.col("result") == "commit", F.coalesce("written_ns", F.lit(0)))
-            .otherwise(F.lit(_FOREVER))
-            .alias("counts_from"),
+        place = [*REPLICA_KEY, "offset"]
+        sizes = records.select(*place).unionByName(markers.select(*place)).groupBy(*REPLICA_KEY)
+        whole = (
+            on_furthest(replicas, replicas)
+            .join(sizes.agg(F.count("*").alias("size")), on=list(REPLICA_KEY), how="inner")
+            .where(F.col("size") == F.col("log_end_offset"))
+            .select("run_id", F.col("partition").alias("log_partition"))
         )
-        logs = on_furthest(facts["replicas"], facts["replicas"]).where(F.col("topic") == OFFSETS_TOPIC)
-        whole = without_thinned(logs, facts).select("run_id", F.col("partition").alias("log_partition"))
         offsets = facts["committed_offsets"]
         stored = (
-            offsets.where(F.col("source") == "log")
-            .select(*OFFSET_KEY, "offset", "log_partition", "log_offset")
-            .join(of_transactions, on=["run_id", "log_partition", "log_offset"], how="left")
-            .withColumn("counts_from", F.coalesce("counts_from", F.lit(0)))
+            offsets.select(*OFFSET_KEY, "offset", "log_partition", "log_offset")
             .join(whole, on=["run_id", "log_partition"], how="left_semi")
+            .join(of_transactions, on=["run_id", "log_partition", "log_offset"], how="left")
             .groupBy(*OFFSET_KEY, "offset")
-            .agg(F.min("counts_from").alias("counts_from"), F.min("log_offset").alias("log_offset"))
+            .agg(
+                F.min_by("counts_from", in_turn("counts_from")).alias("counts_from"),  # null: it counts at once
+                F.min("log_offset").alias("log_offset"),
+            )
         )
-        read = offsets.where((F.col("source") == "client") & (F.col("kind") == "fetch") & (F.col("outcome") == "ok"))
+        read = offsets.where((F.col("kind") == "fetch") & (F.col("outcome") == "ok"))
         rows = (
             read.select(*OFFSET_KEY, "offset", "process", "index", "complete_ns")
             .join(stored, on=[*OFFSET_KEY, "offset"], how="inner")
             .where(F.col("complete_ns") < F.col("counts_from"))
-            .withColumn("wrong", F.when(F.col("counts_from") == _FOREVER, "aborted or is open").otherwise("still open"))
+            .withColumn(
+                "wrong", F.when(F.col("counts_from") == _NEVER_NS, "aborted or is open").otherwise("still open")
+            )
         )
         return finding(
             self.judged(rows, facts, settings),
