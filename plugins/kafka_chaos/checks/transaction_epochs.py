@@ -34,8 +34,8 @@ class TransactionEpochs(OfTransactions):
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a transition with a wrong epoch, and one an abort that did not raise it."""
-        transitions = steps(facts["transactions"]).where(F.col("whole") & F.col("before").isNotNull())
-        lenient = F.col("doubtful") & F.coalesce(_right("earlier"), F.lit(True))
+        transitions = steps(facts["transactions"]).where("whole")
+        lenient = F.col("doubtful") & _right("earlier")
         rows = transitions.where((F.col("before.state") != DEAD) & (F.col("state") != DEAD))
         wrong = rows.where(~_right("before") & ~lenient).withColumn(
             "wrong", F.lit("The epoch of a transactional id stays, grows by one, or is 0 with a new producer id")
@@ -88,7 +88,7 @@ class TransactionEpochs(OfTransactions):
 
 
 def _right(before: str) -> Column:
-    """Return whether an epoch may follow another one."""
+    """Return whether an epoch may follow another one; a transactional id without any begins at 0."""
     state, epoch, was = F.col("state"), F.col("producer_epoch"), F.col(f"{before}.producer_epoch")
     same_producer = F.col("producer_id") == F.col(f"{before}.producer_id")
     twice = (F.col("transaction_version") >= _VERSION_2) & (state == "PrepareAbort") & (epoch == was + 2)
