@@ -35,6 +35,10 @@ CASES = {
     "an offset is read back when its transaction has ended": passes(
         *COMMITTED, wrote_marker(1, 20, **OFFSETS), read_at(20)
     ),
+    "a later transaction of the same producer ends after that": passes(
+        *(replica(1, 4, **OFFSETS), *COMMITTED[1:], wrote_marker(1, 8, **OFFSETS), read_at(9)),
+        *(held(1, "w", 2, producer_id=7, **OFFSETS), ended(3, **OFFSETS), wrote_marker(3, 20, **OFFSETS)),
+    ),
     "a later leader wrote the marker again after that": passes(
         *(*COMMITTED, read_at(9)),
         *(wrote_marker(1, 8, **OFFSETS), wrote_marker(1, 20, leader_epoch=1, **OFFSETS)),

@@ -19,34 +19,35 @@ TRANSACTION_KEY = ("run_id", "process", "transaction")
 
 @made_once
 def closing(records: DataFrame, markers: DataFrame, replicas: DataFrame) -> DataFrame:
-    """One row a record that a marker closes in the log that has come furthest, with `marker_offset` and `result`."""
+    """One row a record or marker, of a producer with markers, in the log that has come furthest.
+
+    Columns: `PRODUCER_KEY`, `offset`, `value`, null for a marker, and the first marker from there on: `marker_offset`
+    and `result`, null for a record of an open transaction.
+    """
     ends = on_furthest(markers, replicas).select(
         *PRODUCER_KEY, "offset", F.lit(None).cast("string").alias("value"), F.col("offset").alias("end"), "result"
     )
-    written = (
-        records.where(F.col("producer_id") >= 0)
-        .join(ends.select(*PRODUCER_KEY).distinct(), on=list(PRODUCER_KEY), how="left_semi")
-        .select(
-            *(*PRODUCER_KEY, "offset", "value"),
-            F.lit(None).cast("bigint").alias("end"),
-            F.lit(None).cast("string").alias("result"),
-        )
+    written = records.join(ends.select(*PRODUCER_KEY).distinct(), on=list(PRODUCER_KEY), how="left_semi").select(
+        *(*PRODUCER_KEY, "offset", "value"),
+        F.lit(None).cast("bigint").alias("end"),
+        F.lit(None).cast("string").alias("result"),
     )
-    following = in_order(*PRODUCER_KEY, by=("offset",)).rowsBetween(0, Window.unboundedFollowing)
-    return (
-        written.unionByName(ends)
-        .withColumn("marker_offset", F.first("end", ignorenulls=True).over(following))
-        .withColumn("marker_result", F.first("result", ignorenulls=True).over(following))
-        .where(F.col("end").isNull() & F.col("marker_offset").isNotNull())
-        .select(*PRODUCER_KEY, "offset", "value", "marker_offset", F.col("marker_result").alias("result"))
+    from_here = in_order(*PRODUCER_KEY, by=("offset",)).rowsBetween(Window.currentRow, Window.unboundedFollowing)
+    return written.unionByName(ends).select(
+        *(*PRODUCER_KEY, "offset", "value"),
+        F.first("end", ignorenulls=True).over(from_here).alias("marker_offset"),
+        F.first("result", ignorenulls=True).over(from_here).alias("result"),
     )
 
 
 def ended_sends(facts: dict[str, DataFrame]) -> DataFrame:
-    """One row an acknowledged record of a client's transaction that a marker closes (`closing`)."""
+    """One row an acknowledged record of a producer with markers in the log, with the marker that closes it (`closing`).
+
+    What no marker closes has neither `marker_offset` nor `result`.
+    """
     ends = closing(facts["replica_records"], facts["markers"], facts["replicas"])
     place = [*PARTITION_KEY, "offset", "value"]
-    return of_transactions(facts["sends"]).join(
+    return acknowledged(facts["sends"]).join(
         ends.select(*place, "broker", "producer_id", "marker_offset", "result"), on=place, how="inner"
     )
 
@@ -60,11 +61,6 @@ def marker_times(marker_writes: DataFrame) -> DataFrame:
     return marker_writes.groupBy(*PARTITION_KEY, F.col("offset").alias("marker_offset"), "producer_id").agg(
         F.min("time_ns").alias("written_ns"), F.max("time_ns").alias("last_written_ns")
     )
-
-
-def of_transactions(sends: DataFrame) -> DataFrame:
-    """One row a record of a transaction that was acknowledged with its offset; the columns of `sends`."""
-    return acknowledged(sends).where(F.col("transaction").isNotNull())
 
 
 def read_committed(polls: DataFrame) -> DataFrame:

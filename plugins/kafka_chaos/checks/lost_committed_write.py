@@ -10,12 +10,9 @@ from pyspark.sql import functions as F
 
 from harness.analysis.check_helpers.allowances import LOSSES
 from harness.analysis.check_helpers.assumptions import CLIENTS_WHOLE, COMPACTIONS_TOLD, UNIQUE_VALUES
-from harness.analysis.check_helpers.client_transactions import (
-    UNREAD_BY,
-    of_transactions,
-    passed_unread,
-)
+from harness.analysis.check_helpers.client_transactions import UNREAD_BY, passed_unread
 from harness.analysis.check_helpers.findings import event, finding, severity
+from harness.analysis.check_helpers.records import acknowledged
 from harness.analysis.subjects import RECORDS_KEPT, TRANSACTIONS_READ
 from harness.contracts.checks import Allowance, Assumption, Check, Settings, Subject
 from harness.store.history import COMMITTED
@@ -39,7 +36,7 @@ class LostCommittedWrite(Check):
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a record that is missing."""
-        committed = of_transactions(facts["sends"]).where(F.col("transaction_outcome") == COMMITTED)
+        committed = acknowledged(facts["sends"]).where(F.col("transaction_outcome") == COMMITTED)
         return finding(
             passed_unread(committed, facts, settings),
             self.name,

@@ -15,11 +15,11 @@ from harness.analysis.check_helpers.assumptions import CLIENTS_WHOLE, COMPACTION
 from harness.analysis.check_helpers.client_transactions import (
     TRANSACTION_KEY,
     UNREAD_BY,
-    of_transactions,
     passed_unread,
     read_committed,
 )
 from harness.analysis.check_helpers.findings import event, finding, severity
+from harness.analysis.check_helpers.records import acknowledged
 from harness.analysis.frames import PARTITION_KEY, by_parts
 from harness.analysis.subjects import RECORDS_KEPT, TRANSACTIONS_READ
 from harness.contracts.checks import Allowance, Assumption, Check, Settings, Subject
@@ -42,7 +42,7 @@ class TornTransaction(Check):
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a record that is missing; what was read of an aborted transaction is another check's."""
-        sent = of_transactions(facts["sends"]).where(F.col("transaction_outcome") != ABORTED)
+        sent = acknowledged(facts["sends"]).where(F.col("transaction_outcome") != ABORTED)
         place = [*PARTITION_KEY, "value"]
 
         def first_read(sent: DataFrame, read: DataFrame) -> DataFrame:
