@@ -8,6 +8,10 @@ TRANSACTION = [wrote(3), ended(4)]
 HELD_BACK = [LED, stable(0, 3, 6, 3)]
 STUCK = [*LOGS, *TRANSACTION, *HELD_BACK]
 OPEN = became("Ongoing", 1, "orders-0", started_ms=1, timestamp_ms=1)
+DOUBTFUL = [
+    *(*WHOLE, became("Ongoing", 1, "orders-0", started_ms=1, timestamp_ms=1, counts=None)),
+    became("Empty", 2, transactional_id="u", timestamp_ms=90_000, counts=None),
+]
 CASES = {
     "it stops at the first open transaction, and goes on": passes(*STUCK, stable(3, 6, 6, seq=1)),
     "it goes back": fails(*LOGS, stable(0, 5, 5), stable(5, 3, 5, 3, seq=1), text="and it goes back", offsets=[3]),
@@ -71,6 +75,12 @@ CASES = {
     ),
     "a transaction is open past its time-out": fails(
         *WHOLE, OPEN, became("Empty", 2, transactional_id="u", timestamp_ms=61_002), text="was open for 61001 ms"
+    ),
+    "the same, and no coordinator logs what it stored, but it has written": fails(
+        *DOUBTFUL, wrote(3), text="was open for 89999 ms"
+    ),
+    "the same, and only others have records that no marker closes": passes(
+        *DOUBTFUL, wrote(3), ended(4), wrote(5, producer_id=8), replica(2, 9), wrote(3, broker=2)
     ),
     "a transaction is open, and its time-out was just over": passes(
         *WHOLE, OPEN, became("Empty", 2, transactional_id="u", timestamp_ms=61_001)

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import Window, WindowSpec
 
 from harness.analysis.check_helpers.findings import event, finding
-from harness.analysis.check_helpers.transactions import ID_KEY, OPEN, OfTransactions, closed, steps
+from harness.analysis.check_helpers.transactions import ID_KEY, OPEN, OfTransactions, closed, on_furthest, parts, steps
 from harness.analysis.frames import PARTITION_KEY, in_order, null_if_unknown
 from harness.contracts.checks import Check, Settings
 
@@ -117,15 +117,22 @@ class StableOffset(OfTransactions):
         )
 
     def _overdue(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
-        """The transactions that were open when the log of their coordinator ended, long after their time-out."""
+        """The transactions that were open when the log of their coordinator ended, long after their time-out.
+
+        A record that may not have been stored shows an open transaction only if the producer has written in one.
+        """
         transitions = steps(facts["transactions"])
         last = F.max("timestamp_ms").over(Window.partitionBy("run_id", "partition"))
         following = F.lead("offset").over(in_order(*ID_KEY, by=("offset",)))
+        open_parts = parts(facts["transactional_batches"], facts["markers"]).where(F.col("marker").isNull())
+        writers = on_furthest(open_parts, facts["replicas"]).select("run_id", "producer_id").distinct()
         rows = (
             transitions.withColumns({"now_ms": last, "following": following})
             .where((F.col("state") == OPEN) & F.col("following").isNull())
             .withColumn("open_ms", F.col("now_ms") - null_if_unknown("started_ms"))
             .where(F.col("open_ms") > F.col("timeout_ms") + _SLACK_MS)
+            .join(writers.withColumn("writes", F.lit(True)), on=["run_id", "producer_id"], how="left")
+            .where(F.col("writes") | ~F.col("doubtful"))
         )
         return finding(
             self.judged(rows, facts, settings),
