@@ -544,6 +544,20 @@ class SegmentDelete(PartitionEvent):
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
+class ConfigurationInForce(PartitionEvent):
+    """A replica acts on other properties than the last line about its topic says, or none of the topic is left here.
+
+    Where several replicas of a topic take the same properties in force, the first of them is named.
+    """
+
+    ev: ClassVar[str] = "config_in_force"
+    hosted: bool
+    """Whether this broker hosts a replica of the topic; false of the last one that it gives up."""
+    properties: list[str]
+    """As name=value, by Kafka's names; what a list holds is in alphabetical order. Empty if it hosts none."""
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
 class CleaningStart(PartitionEvent):
     """A cleaner has chosen a log, with the figures of its choice."""
 

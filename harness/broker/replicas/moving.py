@@ -156,5 +156,6 @@ class ReplicaMover:
         partition.log, replaced = self.replicas.logs.replace(move.directory, future, partition.high_watermark)
         if replaced is not None:
             self.replicas.put_aside(replaced)
+        self.replicas.in_force.look(partition)
         _log.info("move.complete partition=%s-%d directory=%s", *key, move.directory)
         self.replicas.wake(key)

@@ -23,6 +23,7 @@ from harness.broker.replicas.deleting import Deleter
 from harness.broker.replicas.fetcher import FetcherSettings
 from harness.broker.replicas.fetchers import Fetchers
 from harness.broker.replicas.fetching import FetchServer
+from harness.broker.replicas.in_force import ConfigurationsInForce
 from harness.broker.replicas.isr import IsrKeeper
 from harness.broker.replicas.markers import MarkerWriter
 from harness.broker.replicas.moving import ReplicaMover
@@ -84,6 +85,7 @@ class ReplicaManager:
             rules=self.rules,
             lag_s=self.config["replica.lag.time.max.ms"] / 1000,
             log_settings=self._log_settings,
+            in_force=ConfigurationsInForce(state_log=self.state_log, min_insync_replicas=self._min_insync_replicas),
             put_aside=self._deleted_logs.remove_later,
             committing_needs=self._min_insync_replicas if self.config["replication.profile"] == "3.7" else nobody_else,
         )
@@ -209,9 +211,7 @@ class ReplicaManager:
 
     def topic_configured(self, topic: str, config: Mapping[str, Any]) -> None:
         """Apply a topic's new properties to its logs."""
-        for partition in self.replicas.all():
-            if partition.key[0] == topic:
-                partition.log.settings = self._log_settings(topic)
+        self.replicas.configured(topic)
 
     def broker_configured(self, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
         """Apply this broker's new properties to all logs that inherit them."""

@@ -9,6 +9,7 @@ from harness.broker.log.directory import DirectoryOffline
 from harness.broker.log.log import LogSettings
 from harness.broker.metadata_cache import MetadataCache
 from harness.broker.replicas.counters import Counters
+from harness.broker.replicas.in_force import ConfigurationsInForce
 from harness.broker.replicas.partition import Partition, PartitionError, nobody_else
 from harness.broker.replicas.purgatory import Purgatory
 from harness.broker.rules import ProtocolRules
@@ -36,6 +37,7 @@ class Replicas:
     lag_s: float
     log_settings: Callable[[str], LogSettings]
     """A topic's log settings."""
+    in_force: ConfigurationsInForce
     put_aside: Callable[[str], None]
     """Called with the folder of a deleted log, for later removal."""
     committing_needs: Callable[[str], int] = nobody_else
@@ -125,7 +127,15 @@ class Replicas:
                 committing_needs=self.committing_needs,
                 high_watermark=max(log.log_start_offset, min(checkpointed, log.log_end_offset)),
             )
+            self.in_force.look(hosted)
         return hosted
+
+    def configured(self, topic: str) -> None:
+        """Have the logs of a topic act on its present settings."""
+        for partition in self.all():
+            if partition.key[0] == topic:
+                partition.log.settings = self.log_settings(topic)
+                self.in_force.look(partition)
 
     def doom(self, keys: Iterable[TopicPartition]) -> None:
         """Stop serving these partitions: their topics are being deleted."""
@@ -140,10 +150,15 @@ class Replicas:
         hosted = self._partitions.pop(key, None)
         if hosted is not None:
             hosted.leader = NO_LEADER  # holders of this object find no leader here
+            self._given_up(hosted)
         self._checkpointed.pop(key, None)
         folder = self.logs.delete(topic, partition)
         if folder is not None:
             self.put_aside(folder)
+
+    def _given_up(self, partition: Partition) -> None:
+        if all(topic != partition.key[0] for topic, _ in self._partitions):
+            self.in_force.gone(partition)
 
     def is_offline(self, topic: str, partition: int) -> bool:
         """Whether a partition should be here but its disk has failed."""
@@ -161,6 +176,7 @@ class Replicas:
         for partition in taken:
             del self._partitions[partition.key]
             partition.take_offline()
+            self._given_up(partition)
         for partition in taken:
             self.wake(partition.key)
         return taken

@@ -8,6 +8,7 @@ from harness.broker.log.directory import LogDirectory
 from harness.broker.log.log import InvalidRecords
 from harness.broker.log.manager import LogManager
 from harness.broker.metadata_cache import MetadataCache
+from harness.broker.replicas.in_force import ConfigurationsInForce
 from harness.broker.replicas.partition import LeaderAndIsr, Partition, PartitionError, TruncationCause
 from harness.broker.replicas.replicas import Replicas
 from harness.broker.rules import ProtocolRules
@@ -33,14 +34,16 @@ def hosting(storage: MemoryStorage | None = None) -> tuple[Replicas, list[Event]
     disk = LogDirectory(storage or MemoryStorage())
     logs = LogDirectories({"d": DataDirectory(disk=disk, logs=LogManager(disk))})
     logs.load()
+    state_log = RecordingStateLog(events)
     replicas = Replicas(
         broker_id=ME,
         logs=logs,
         metadata=MetadataCache(),
-        state_log=RecordingStateLog(events),
+        state_log=state_log,
         rules=ProtocolRules(),
         lag_s=10.0,
         log_settings=lambda _: SMALL,
+        in_force=ConfigurationsInForce(state_log=state_log, min_insync_replicas=lambda _: 1),
         put_aside=lambda _: None,
     )
     replicas.load_high_watermarks()
