@@ -1,6 +1,6 @@
 """The settings of runs that are judged together."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -36,9 +36,19 @@ def _value(of_runs: Mapping[str, Any]) -> Any:
     (most, _), *rest = sorted(runs.items(), key=lambda item: -len(item[1]))
     if not rest:
         return most
-    column = _literal(most)
-    for value, run_ids in rest:
-        column = F.when(F.col("run_id").isin(run_ids), _literal(value)).otherwise(column)
+    differing = [(F.col("run_id").isin(run_ids), _literal(value)) for value, run_ids in rest]
+    return first_that_holds(differing).otherwise(_literal(most))
+
+
+def first_that_holds(branches: Iterable[tuple[Column, Column]]) -> Column:
+    """Return the value of the first condition that holds, else null, as one expression that `otherwise` may end.
+
+    Nested, the branches of many runs would be deeper than a plan of Spark Connect may be.
+    """
+    (condition, value), *others = branches
+    column = F.when(condition, value)
+    for condition, value in others:
+        column = column.when(condition, value)
     return column
 
 
