@@ -72,6 +72,8 @@ class Settings:
     """The brokers' own `min.insync.replicas`, for topics without a value; 0 if it is not known."""
     session_timeout_ms: int = 18_000
     """How long a silent broker stays registered: Kafka's `zookeeper.session.timeout.ms`."""
+    inherited_by_topics: str = ""
+    """What topics inherit of the brokers' properties files, as name=value separated by semicolons; empty if unknown."""
     tombstones_seen_ms: int = 86_400_000
     """A replica that was out of the ISR for less time has copied each tombstone of an internal topic before cleaners
     removed it: `log.cleaner.delete.retention.ms` less `replica.lag.time.max.ms`."""

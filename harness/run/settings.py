@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from harness.cluster.inherited_properties import stated_defaults
 from harness.cluster.systems.system import system_named
 from harness.contracts import registry
 from harness.contracts.checks import Settings
@@ -34,6 +35,7 @@ def settings_of(scenario: Scenario, plan: Plan) -> Settings:
         deleting_topics=",".join(sorted(_deleting_topics(scenario))),
         delete_delay_ms=int(brokers["log.segment.delete.delay.ms"]),
         first_deletion_ms=round(system.first_deletion_s * 1000),
+        inherited_by_topics=stated_defaults(brokers),
         session_timeout_ms=int(brokers[SESSION_TIMEOUT]),
         tombstones_seen_ms=int(brokers[TOMBSTONES_KEPT]) - int(brokers[REPLICA_LAG]),
     )

@@ -550,6 +550,13 @@ def delete_early(run: Evidence) -> bool:
     return say(run, 1, "segment_delete", reason="age", **segment, **sizes, **times)
 
 
+def act_on_other_configuration(run: Evidence) -> bool:
+    line = _last(run, "config_in_force")
+    if line is not None:
+        line["properties"] = ["min.insync.replicas=7"]
+    return line is not None
+
+
 def serve_uncommitted(run: Evidence) -> bool:
     line = _last(run, "fetch_resp")
     if line is not None:

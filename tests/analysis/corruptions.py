@@ -108,6 +108,7 @@ _OF_BROKERS = frozenset(
     *_OF_TRANSACTIONS,
     MODEL,
     "clean-stops",
+    "configuration-in-force",
     "deletion-in-time",
     "follower-watermarks",
     "leader-in-time",
@@ -162,7 +163,9 @@ CORRUPTIONS = {
     "the ISR names a broker without a replica": Corruption(brokers.stranger_in_isr, {"I3", "I6", "I8"}),
     "a leader is elected from outside the ISR": Corruption(brokers.elect_outsider, {"I4"}),
     "a leader is elected from outside where the configuration forbids it": Corruption(brokers.forbid_unclean, {"I4"}),
-    "a topic asks for more in sync than acks=all had": Corruption(brokers.ask_for_more, {"I19", "I26"}),
+    "a topic asks for more in sync than acks=all had": Corruption(
+        brokers.ask_for_more, {"I19", "I26", "configuration-in-force"}
+    ),
     "a live replica stays out of the ISR": Corruption(brokers.stay_out, {"I20"}, also=frozenset({"I29"})),
     "a deleted topic leaves its logs": Corruption(brokers.delete_topic, {"I23", "I29"}),
     "a requested deletion never ends": Corruption(brokers.never_delete, {"deletion-in-time"}),
@@ -206,6 +209,9 @@ CORRUPTIONS = {
     "a log starts later after a clean stop": Corruption(brokers.start_later, {"log-starts"}),
     "a log ends before its recovery point": Corruption(brokers.sync_less, {"recovery-points"}),
     "a segment is deleted before its time": Corruption(brokers.delete_early, {"retention"}),
+    "a replica acts on what was never configured": Corruption(
+        brokers.act_on_other_configuration, {"configuration-in-force"}
+    ),
     "a consumer gets what is not committed": Corruption(brokers.serve_uncommitted, {"I24"}),
     "a consumer is served in another epoch": Corruption(brokers.serve_other_epoch, {"I24"}),
     "a broker raises an error that it does not foresee": Corruption(brokers.fail_unforeseen, {"unexpected-errors"}),

@@ -11,6 +11,7 @@ from harness.events import (
     BecomeLeader,
     BrokerRegistered,
     BrokerStart,
+    ConfigurationInForce,
     ControlledPartition,
     ControllerElected,
     ControllerEvent,
@@ -39,6 +40,9 @@ BROKERS = (1, 2, 3)
 ORDERS, LOOSE, OFFSETS = "orders", "loose", "__consumer_offsets"
 PAYMENTS, TRANSACTIONS = "payments", "__transaction_state"
 CONFIGS = {ORDERS: {"min.insync.replicas": "2"}, LOOSE: {"unclean.leader.election.enable": "true"}}
+PROPERTIES = {"min.insync.replicas": "1", "retention.ms": "604800000"}
+"""What brokers' properties files state."""
+INHERITED_BY_TOPICS = ";".join(f"{name}={value}" for name, value in PROPERTIES.items())
 NO_REPLICA = "no replica is eligible"
 
 
@@ -50,6 +54,8 @@ class Broker:
     seq: int = 0
     session: str = ""
     czxid: int = NONE
+    hosts: set[str] = field(default_factory=set)
+    """Topics of which it has hosted replicas in this life."""
 
 
 @dataclass
@@ -191,6 +197,7 @@ class Cluster:
     def _register(self, broker: int) -> None:
         each = self.brokers[broker]
         each.alive, each.lives, each.seq, each.czxid, each.session = True, each.lives + 1, 0, NONE, ""
+        each.hosts.clear()
         self.say(broker, BrokerStart(config_digest="d", clean_marker=False, planted_bugs=[]))
         each.session = f"0x{broker}0{each.lives}"
         self.out.znode(f"/brokers/ids/{broker}", "{}", owner=each.session)
@@ -359,6 +366,7 @@ class Cluster:
                 "log_end_offset": replica.end,
             }
             replica.role_epoch = partition.epoch
+            self._host(partition, broker)
             if broker == partition.leader:
                 self.say(broker, BecomeLeader(**known, isr=partition.isr, zk_version=partition.version))
                 self.say(broker, told)
@@ -369,6 +377,15 @@ class Cluster:
                 self.say(broker, BecomeFollower(**known, leader=partition.leader))
                 self.say(broker, told)
                 self._truncate(partition, broker)
+
+    def _host(self, partition: Partition, broker: int) -> None:
+        """Have the broker say what it acts on for a topic that it did not host."""
+        hosts = self.brokers[broker].hosts
+        if partition.topic not in hosts:
+            hosts.add(partition.topic)
+            own = {name: value for name, value in CONFIGS.get(partition.topic, {}).items() if name in PROPERTIES}
+            properties = [f"{name}={value}" for name, value in (PROPERTIES | own).items()]
+            self.say(broker, ConfigurationInForce(**partition.names, hosted=True, properties=properties))
 
     def _truncate(self, partition: Partition, broker: int) -> None:
         replica = partition.replicas[broker]

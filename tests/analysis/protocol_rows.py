@@ -249,3 +249,20 @@ def deleted_segment(reason: str, **other: Any) -> Row:
     row = {**_HERE, **_line(1), "reason": reason, "base_offset": 3, "end_offset": 6, "log_start_offset": 6}
     row |= {"high_watermark": 6, "segment_bytes": 100, "log_bytes": 300, "retention_bytes": 200}
     return "segment_deletions", row | {"youngest_ms": 1_000, "now_ms": 2_001, "retention_ms": 1_000} | other
+
+
+def in_force(value: str, *, name: str = "retention.ms", **other: Any) -> Row:
+    """A value of a property on which broker 1 acted from second 20 to second 60; it began at second 0."""
+    row = {"run_id": RUN, **_line(1), "topic": TOPIC, "property": name, "value": value, "began_ns": 0}
+    return "configurations", row | {"time_ns": 20 * S, "until_ns": 60 * S} | other
+
+
+def version_of(
+    entity: str, value: str | None, *, from_s: float = 0, until_s: float | None = None, noted: bool = True, **other: Any
+) -> Row:
+    """A version of a configuration, with a notification 0.1 s after its end if that is so."""
+    row = {"run_id": RUN, "entity": entity, "property": "retention.ms", "value": value, "time_ns": int(from_s * S)}
+    if until_s is not None:
+        row |= {"until_ns": int(until_s * S), "until_zxid": 1, "ended_by": "set"}
+        row |= {"noted_ns": int((until_s + 0.1) * S)} if noted else {}
+    return "property_versions", row | other

@@ -20,6 +20,7 @@ from harness.store.folder import RunFolder
 from harness.values import ACKS_ALL
 from harness.verdict import SystemVerdict
 from tests.analysis.corruptions import CORRUPTIONS, MODEL
+from tests.analysis.model_cluster import INHERITED_BY_TOPICS
 from tests.analysis.model_evidence import Evidence
 from tests.analysis.model_run import STEPS, history
 from tests.sampling import sampled
@@ -32,7 +33,11 @@ TODAY = sampled(list(CORRUPTIONS), 24)
 PLANTED_IN = 1
 """Histories that each corruption is planted in, if so many have what it takes."""
 SETTINGS = Settings(
-    acks=frozenset({ACKS_ALL, 0, 1}), min_insync_replicas=2, unclean_leader_election=False, idempotence=True
+    acks=frozenset({ACKS_ALL, 0, 1}),
+    min_insync_replicas=2,
+    unclean_leader_election=False,
+    idempotence=True,
+    inherited_by_topics=INHERITED_BY_TOPICS,
 )
 RUNS = T.StructType([T.StructField("run_id", T.StringType()), *(T.StructField(kind, LINES) for kind in SCHEMAS)])
 

@@ -18,7 +18,7 @@ from harness.errors import PluginError
 from harness.store.folder import RunFolder
 from harness.store.result import forbidding
 from harness.verdict import SystemVerdict
-from tests.analysis.model_cluster import ORDERS
+from tests.analysis.model_cluster import INHERITED_BY_TOPICS, ORDERS
 from tests.analysis.run_folders import write_intact_run
 from tests.verdicts import FAIL, PASS, UNKNOWN
 
@@ -31,7 +31,13 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.spark
 
-SETTINGS = Settings(acks=frozenset({-1}), min_insync_replicas=2, unclean_leader_election=False, idempotence=False)
+SETTINGS = Settings(
+    acks=frozenset({-1}),
+    min_insync_replicas=2,
+    unclean_leader_election=False,
+    idempotence=False,
+    inherited_by_topics=INHERITED_BY_TOPICS,
+)
 ALL_CHECKS = registry.names(registry.Kind.CHECK)
 
 

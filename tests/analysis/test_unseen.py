@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from harness.analysis import subjects
+from harness.analysis.check_helpers.configurations import PROPERTIES_KNOWN
 from harness.analysis.check_helpers.open_requests import CLIENTS_LIVE, DEADLINE_S
 from harness.analysis.check_helpers.transactions import TRANSACTIONS_WHOLE
 from harness.analysis.subjects import subjects_of
@@ -17,7 +18,7 @@ from harness.contracts import registry
 from harness.contracts.checks import Check, Settings, Subject
 from harness.store.history import READ_COMMITTED, Sign
 from tests.analysis.fact_rows import Row, facts, held, read, replica, sent
-from tests.analysis.protocol_rows import stepped, superseded
+from tests.analysis.protocol_rows import in_force, stepped, superseded, version_of
 from tests.analysis.transaction_rows import sent_in
 from tests.checks.answers import STRICT
 
@@ -42,7 +43,8 @@ def of_fact(fact: str) -> tuple[Rows, str]:
         return lambda seen: [*known, *((fact, {"topic": "orders", "partition": n}) for n in seen)], "orders-2"
     if "topic" in columns:
         rows = [sent("v", 0, topic=f"t{number}") for number in THREE]
-        return lambda seen: [*rows, *((fact, {"topic": f"t{n}", "present": True}) for n in seen)], "t2"
+        more = {"present": True} if "present" in columns else {}
+        return lambda seen: [*rows, *((fact, {"topic": f"t{n}"} | more) for n in seen)], "t2"
     return lambda seen: [*replicas(), *((fact, {"broker": n}) for n in seen)], "broker 2"
 
 
@@ -168,6 +170,13 @@ SPECIAL: dict[Subject, tuple[Rows, str]] = {
     subjects.REGISTRATIONS_MATCHED: (registered("zookeeper", "broker"), "broker 2"),
     subjects.signs_of(Sign.LED, Sign.IN_SYNC): (signs(Sign.LED, Sign.IN_SYNC), "orders-2"),
     subjects.signs_of(Sign.PRODUCE, Sign.FETCH): (signs(Sign.FETCH, Sign.PRODUCE), "orders-2"),
+    PROPERTIES_KNOWN: (
+        lambda seen: [
+            *(in_force("5", topic=f"t{n}") for n in THREE),
+            *(version_of(f"topics/t{n}", "5" if n in seen else None) for n in THREE),
+        ],
+        "t2",
+    ),
     TRANSACTIONS_WHOLE: (lambda seen: [of_coordinator(n, whole=n in seen) for n in THREE], "__transaction_state-2"),
 }
 """Subjects that do not follow from a fact that a check needs."""

@@ -158,6 +158,8 @@ SWEEPS = {
     "tried-partitions-added": Sweep(scenario=SCRIPTS, finding="recorded-answers"),
     "tried-config-stored": Sweep(scenario=SCRIPTS, finding="recorded-answers", schedules=2),
     "alter-configs-merges": Sweep(scenario=SCRIPTS, finding="recorded-answers", schedules=2),
+    "broker-change-drops-topic-properties": Sweep(scenario=MIX, finding="configuration-in-force"),
+    "loaded-log-without-properties": Sweep(scenario=MIX, finding="configuration-in-force", schedules=3),
     "deleted-topic-in-metadata": Sweep(scenario=ADMINISTRATION, finding="I29"),
     "metadata-of-started-broker-empty": Sweep(scenario=ADMINISTRATION, finding="I29", schedules=2),
     "started-broker-not-published": Sweep(scenario=ADMINISTRATION, finding="step-by-step"),
@@ -179,8 +181,6 @@ WITHOUT_SWEEP = {
     "late-verification": "takes a verification that a marker overtakes; 3 schedules of delayed requests held",
     "markers-of-old-coordinators": "takes a marker held past one of the next coordinator; 6 schedules held",
     "require-stable-ignored": "takes a rebalance before the markers; 6 schedules of exactly-once-light held",
-    "broker-change-drops-topic-properties": "no line says which configuration is in force; 3 of 3 schedules differ",
-    "loaded-log-without-properties": "no line says which configuration is in force; 1 schedule of compaction differs",
     "snapshot-without-transactions": "takes a clean stop within a transaction; 1 schedule in 4 differs, and holds",
     "snapshot-of-oldest-batch": "no check compares snapshots without transactions; 3 of 3 schedules differ",
 }

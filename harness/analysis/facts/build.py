@@ -22,6 +22,7 @@ from harness.analysis.facts.availability import availability
 from harness.analysis.facts.beliefs import beliefs, controller_passes
 from harness.analysis.facts.clients import sends
 from harness.analysis.facts.compaction import compactions, superseded
+from harness.analysis.facts.configurations import configurations, property_versions
 from harness.analysis.facts.deleted import deleted_logs
 from harness.analysis.facts.epochs import (
     appends,
@@ -172,6 +173,8 @@ def facts_from_tables(
         protocol.TOPICS.name: lambda: topics(tables["zookeeper"]),
         protocol.DELETIONS.name: lambda: deletions(history, lines),
         protocol.TOPIC_CONFIGS.name: lambda: topic_configs(history),
+        protocol.CONFIGURATIONS.name: lambda: configurations(lines, tables[LIVES]),
+        protocol.PROPERTY_VERSIONS.name: lambda: property_versions(history, lines),
         protocol.STEPS.name: lambda: tables[BROKER_STEPS].unionByName(tables[ZNODE_STEPS]),
         protocol.COMPACTIONS.name: lambda: compactions(lines),
         protocol.LOG_LOADS.name: lambda: log_loads(lines),

@@ -12,6 +12,7 @@ from harness.events import (
     BrokerRegistered,
     BrokerStart,
     Compaction,
+    ConfigurationInForce,
     ControllerElected,
     ControllerEvent,
     ControllerReady,
@@ -121,6 +122,8 @@ LINEAGE: dict[str, Origin] = {
     "topics": _znodes("/brokers/topics/…", "/config/topics/…", "/admin/delete_topics/…"),
     "deletions": _znodes("/admin/delete_topics/…", "/admin/reassign_partitions", "/brokers/topics/…"),
     "topic_configs": _znodes("/config/topics/…"),
+    "configurations": _state_changes("config_in_force", "broker_start"),
+    "property_versions": _znodes("/config/topics/…", "/config/brokers/…", "/config/changes/…"),
     "steps": {
         "state_changes": "`append`, `become_follower`, `become_leader`, and all others that the model has a rule about",
         "zookeeper": "`/brokers/topics/…`",
@@ -161,6 +164,7 @@ LINE_KINDS: dict[str, tuple[str, ...]] = dict.fromkeys(PLACES, ()) | {
 """What the lines of some kinds of evidence say that they are."""
 
 _NOTHING_WITHOUT = {
+    "configurations": "config_in_force",
     "deleted_logs": "deleted",
     "group_commits": "offset_commit",
     "log_loads": "recovery",
@@ -182,6 +186,7 @@ FACT_EVENTS: tuple[type[Event], ...] = (
     BrokerRegistered,
     BrokerStart,
     Compaction,
+    ConfigurationInForce,
     ControllerElected,
     ControllerEvent,
     ControllerReady,

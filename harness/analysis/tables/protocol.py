@@ -317,6 +317,33 @@ TOPIC_CONFIGS = PROTOCOL_TABLES.declare(
     Column("compacted", "boolean", "whether cleanup.policy has compact; null where the broker's own holds"),
 )
 
+CONFIGURATIONS = PROTOCOL_TABLES.declare(
+    "configurations",
+    "one property with a value on which the replicas of a topic on one broker acted",
+    *LINE,
+    TOPIC,
+    Column("property", "string", "its name, as topics have it"),
+    Column("value", "string", "its value"),
+    Column("began_ns", "bigint", "when that life of the broker began; null when unknown"),
+    Column(
+        "until_ns", "bigint", "when the broker logged another configuration or gave the replicas up, or logged last"
+    ),
+)
+
+PROPERTY_VERSIONS = PROTOCOL_TABLES.declare(
+    "property_versions",
+    "one property in one version of a configuration in ZooKeeper, or while there was none",
+    Column("entity", "string", "whose configuration: topics/NAME, brokers/ID, or brokers/<default> of all brokers"),
+    Column("property", "string", "its name, as topics have it"),
+    Column("value", "string", "its value; null where the configuration does not set it"),
+    Column("zxid", "bigint", "transaction that wrote the version; null before the first"),
+    Column("until_zxid", "bigint", "transaction that ended it; null while it holds"),
+    Column("time_ns", "bigint", "when it was written, converted from ZooKeeper's wall clock; null when unknown"),
+    Column("until_ns", "bigint", "when it ended, converted likewise; null while it holds"),
+    Column("ended_by", "string", "create, set or delete; null while it holds"),
+    Column("noted_ns", "bigint", "when a notification named that configuration after that; null if none did"),
+)
+
 COMPACTIONS = PROTOCOL_TABLES.declare(
     "compactions",
     "one range of a log from which a cleaner took what later records with the same keys replace",

@@ -18,6 +18,7 @@ from harness.events import (
     BrokerRegistered,
     BrokerStart,
     Compaction,
+    ConfigurationInForce,
     ControlledPartition,
     ControllerElected,
     ControllerEvent,
@@ -1342,4 +1343,84 @@ def test_a_loaded_log_has_what_the_last_life_with_logs_left(rows: Rows) -> None:
         (None, None, None),
         ("life-0", False, 3),
         ("life-2", True, 2),
+    ]
+
+
+def acts_on(*properties: str, hosted: bool = True) -> ConfigurationInForce:
+    return ConfigurationInForce(topic="orders", partition=0, hosted=hosted, properties=[*properties])
+
+
+@case
+def configurations_that_change(out: RunWriter) -> None:
+    """Broker 1 acts on three configurations of a topic, and gives it up; broker 2 acts on one until its last line."""
+    for broker in (1, 2):
+        out.event(broker, BrokerStart(config_digest="d", clean_marker=False, planted_bugs=[]))
+    out.znode(
+        "/config/topics/orders", '{"version":1,"config":{"cleanup.policy":" delete,compact","retention.ms":"07"}}'
+    )
+    out.clock.tick()
+    out.event(1, acts_on("retention.ms=7", "cleanup.policy=compact,delete"))
+    out.event(2, acts_on("retention.ms=8"))
+    out.clock.tick()
+    out.event(1, acts_on("retention.ms=9"))
+    out.znode("/config/topics/orders", '{"version":1,"config":{"compression.type":"gzip"}}')
+    out.clock.tick()
+    out.znode("/config/changes/config_change_1", '{"version":2,"entity_path":"topics/other"}')
+    out.clock.tick()
+    out.znode("/config/changes/config_change_2", '{"version":2,"entity_path":"topics/orders"}')
+    out.znode("/config/brokers/<default>", '{"version":1,"config":{"log.retention.ms":"many","retention.ms":"5"}}')
+    out.clock.tick()
+    out.event(1, acts_on(hosted=False))
+    out.event(2, LogsClose())
+    out.znode("/config/topics/orders", None)
+
+
+def test_a_configuration_is_in_force_until_the_next_line_or_the_last_one(rows: Rows) -> None:
+    began_ns = 1_000 * MS
+    table = rows(configurations_that_change, "configurations")
+    assert {row["began_ns"] for row in table} == {began_ns}
+    assert sorted(
+        (
+            row["broker"],
+            row["property"],
+            row["value"],
+            *((row[f"{at}_ns"] - began_ns) / MS for at in ("time", "until")),
+        )
+        for row in table
+    ) == [
+        (1, "cleanup.policy", "compact,delete", 1, 2),
+        (1, "retention.ms", "7", 1, 2),
+        (1, "retention.ms", "9", 2, 5),
+        (2, "retention.ms", "8", 1, 5),
+    ]
+
+
+def test_versions_of_configurations_end_and_are_told_of(rows: Rows) -> None:
+    began_ns = 1_000 * MS
+
+    def since_ms(instant_ns: int | None) -> float | None:
+        return None if instant_ns is None else (instant_ns - began_ns) / MS
+
+    def versions(entity: str, name: str) -> list[tuple[object, ...]]:
+        table = rows(configurations_that_change, "property_versions")
+        of_it = [row for row in table if (row["entity"], row["property"]) == (entity, name)]
+        return sorted(
+            (
+                (row["value"], *(since_ms(row[f"{at}_ns"]) for at in ("time", "until", "noted")), row["ended_by"])
+                for row in of_it
+            ),
+            key=lambda version: -1 if version[1] is None else version[1],
+        )
+
+    assert versions("topics/orders", "retention.ms") == [
+        (None, None, 0, 4, "create"),
+        ("7", 0, 2, 4, "set"),
+        (None, 2, 5, None, "delete"),
+        (None, 5, None, None, None),
+    ]
+    assert [value for value, *_ in versions("topics/orders", "cleanup.policy")] == [None, "compact,delete", None, None]
+    assert [value for value, *_ in versions("topics/orders", "compression.type")] == [None, None, "gzip", None]
+    assert versions("brokers/<default>", "retention.ms") == [
+        (None, None, 4, None, "create"),
+        (None, 4, None, None, None),
     ]
