@@ -8,7 +8,7 @@ import asyncio
 import hashlib
 import logging
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol
@@ -231,6 +231,7 @@ class Broker:
         self._replicas.control.on_leadership_change(self._coordinator.leadership_changed)
         self._replicas.control.on_leadership_change(self._transactions.leadership_changed)
         self._replicas.control.on_deletion(self._coordinator.partitions_deleted)
+        self._replicas.control.on_deletion(self._topic_configs.deleted)
         await self._replicas.start()
         await self._register()
         self._session.before_new_session(self._controller.before_new_session)
@@ -463,7 +464,7 @@ class Broker:
                 control=self._replicas.control,
                 broker_epoch=lambda: self._broker_epoch,
                 begin_checkpoints=self._replicas.begin_checkpoints,
-                load_topic_configs=self._topic_configs.load,
+                load_topic_configs=self._load_topic_configs,
                 metadata_listeners=(creator.metadata_changed, leadership.metadata_changed),
             ),
             MetadataHandlers(self._config, cluster_id, metadata, creator, *partitions),
@@ -486,6 +487,10 @@ class Broker:
         )
         exporter = self._outside.exporter
         return Dispatcher(APIS, handlers, None if exporter is None else exporter.answered)
+
+    async def _load_topic_configs(self, topics: Iterable[str]) -> None:
+        hosted = {partition.key[0] for partition in self._replicas.replicas.all()}
+        await self._topic_configs.load(topics, hosted=hosted)
 
     # --- the session ---
 

@@ -7,7 +7,7 @@ after a lost connection or session everything is read again. As Kafka's `ZkConfi
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +31,7 @@ from harness.broker.zookeeper.znodes import (
     config_change_path,
     topic_config_path,
 )
+from harness.values import TopicPartition
 
 _log = logging.getLogger(__name__)
 
@@ -62,6 +63,7 @@ class TopicConfigs:
         self._broker: Mapping[str, Any] = config.values
         self._own: dict[str, Mapping[str, Any]] = {}
         self._known: dict[str, Mapping[str, Any]] = {}
+        self._deleted: set[str] = set()
         self._defaults = inherited(self._broker)
         self._seen: dict[str, float] = {}
         self._changed = asyncio.Event()
@@ -104,11 +106,19 @@ class TopicConfigs:
             await asyncio.gather(self._follower, return_exceptions=True)
             self._follower = None
 
-    async def load(self, topics: Iterable[str]) -> None:
-        """Read the properties of those topics that were not read yet."""
+    async def load(self, topics: Iterable[str], *, hosted: Collection[str] = ()) -> None:
+        """Read the properties of those topics that were not read yet, or were deleted and are not among `hosted`."""
         for topic in topics:
-            if topic not in self._known:
+            if topic not in self._known or (topic in self._deleted and topic not in hosted):
                 await self._read(topic)
+                self._deleted.discard(topic)
+
+    def deleted(self, partitions: Iterable[TopicPartition]) -> None:
+        """Read the properties of their topics again before new logs of them: no notification names a new topic.
+
+        Kafka reads them whenever it creates a log (`Partition.createLog`, KAFKA-8813).
+        """
+        self._deleted.update(topic for topic, _ in partitions if topic in self._known)
 
     # --- reading ---
 

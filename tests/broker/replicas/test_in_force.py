@@ -113,3 +113,12 @@ async def test_a_change_of_all_brokers_that_drops_what_topics_set_is_said() -> N
         set_in_zookeeper(cluster, "brokers/<default>", 1, log_retention_ms="9")
         await cluster.until(lambda: len(said(cluster)) == 2, "a second line")
         assert (said(cluster)[-1]["retention.bytes"], said(cluster)[-1]["retention.ms"]) == ("-1", "9")
+
+
+async def test_a_topic_that_is_created_again_acts_on_its_new_configuration(cluster: WholeCluster) -> None:
+    await cluster.ask(1, DeleteTopicsRequest(topic_names=["t"], timeout_ms=5000), 3)
+    await cluster.until(lambda: len(said(cluster)) == 2, "a second line")
+    await cluster.until(lambda: "/config/topics/t" not in cluster.zookeeper.nodes, "the topic is gone")
+    assert await cluster.create("t", [1], retention_bytes="70") == 0
+    await cluster.until_led("t", 1)
+    assert said(cluster)[-1]["retention.bytes"] == "70"
