@@ -1,14 +1,28 @@
-from tests.analysis.fact_rows import held, replica, state
+from typing import Any
+
+from tests.analysis.fact_rows import Row, held, replica, state
 from tests.analysis.protocol_rows import topic
 from tests.analysis.transaction_rows import became, ended, one, wrote
 from tests.checks.answers import fails, passes, table_of
 
 LOG = [replica(1, 4), replica(1, 100, topic="__transaction_state"), *one(1, at="orders-0")]
 RECORDS = [held(1, f"v{offset}", offset) for offset in range(4)]
+LACKING = [*LOG, *RECORDS[:3], wrote(0), ended(3, producer_id=8)]
+
+
+def led_by_1(**other: Any) -> Row:
+    """A version of the state of a partition that is on broker 1 alone."""
+    return state(0, leader=1, epoch=0, isr=[1], **other)
+
+
 CASES = {
     "a complete transaction has its marker": passes(*LOG, *RECORDS[:3], wrote(0), ended(3)),
-    "a marker is missing": fails(
-        *LOG, *RECORDS[:3], wrote(0), ended(3, producer_id=8), text="markers are missing of t", shown='"number":0'
+    "a marker is missing": fails(*LACKING, text="markers are missing of t", shown='"number":0'),
+    "a marker is missing, and other topics were deleted or made anew": fails(
+        *LACKING,
+        *(topic(present=True), topic("old", present=False), topic("going", present=True, deletion_pending=True)),
+        *(led_by_1(), led_by_1(topic="new", life=2), replica(1, 0, topic="new")),
+        text="markers are missing of t",
     ),
     "the transaction is not complete yet": passes(
         *LOG[:2], became("Ongoing", 1, "orders-0"), became("PrepareCommit", 2, "orders-0"), *RECORDS, wrote(0)
@@ -22,9 +36,15 @@ CASES = {
         *(wrote(0), ended(1), wrote(2), ended(3, commits=False)),
     ),
     "the partition was not dumped": passes(*LOG[1:], wrote(0)),
-    "the topic is deleted": passes(*LOG, *RECORDS[:3], wrote(0), ended(3, producer_id=8), topic(present=False)),
-    "the topic was made anew": passes(
-        *LOG, *RECORDS[:3], wrote(0), ended(3, producer_id=8), state(0, leader=1, epoch=0, isr=[1], life=2)
+    "the topic is deleted": passes(*LACKING, topic(present=False)),
+    "the topic is being deleted, and the coordinator skipped it": passes(
+        *LACKING, topic(present=True, deletion_pending=True)
+    ),
+    "the topic was made anew": passes(*LACKING, topic(present=True), led_by_1(life=2)),
+    "the topic was made anew with fewer partitions, and a broker still has another one": passes(
+        *(replica(1, 0), replica(1, 1, partition=1), LOG[1], *one(1, at="orders-1")),
+        *(held(1, "a", 0, partition=1), wrote(0, partition=1)),
+        *(topic(present=True), led_by_1(), led_by_1(life=2), led_by_1(partition=1)),
     ),
     "records are gone from the log": passes(*LOG, *RECORDS[:1], wrote(0), ended(3, producer_id=8)),
     "a marker without records is there twice": passes(*LOG, *RECORDS[:2], wrote(0), ended(2), ended(3)),
