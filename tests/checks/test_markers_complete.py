@@ -47,6 +47,12 @@ CASES = {
         *(topic(present=True), led_by_1(), led_by_1(life=2), led_by_1(partition=1)),
     ),
     "records are gone from the log": passes(*LOG, *RECORDS[:1], wrote(0), ended(3, producer_id=8)),
+    "records are deleted, and all markers with them": passes(replica(1, 4, log_start_offset=4), *LOG[1:]),
+    "compaction has removed the transaction and its marker": passes(
+        *LOG, held(1, "a", 3, producer_id=-1), wrote(2, topic="others"), replica(1, 3, topic="others")
+    ),
+    "compaction has removed all transactions and their markers": passes(*LOG, held(1, "a", 3, producer_id=-1)),
+    "no partition has a marker": fails(replica(1, 1), *LOG[1:], RECORDS[0], wrote(0), text="markers are missing of t"),
     "a marker without records is there twice": passes(*LOG, *RECORDS[:2], wrote(0), ended(2), ended(3)),
     "a second marker closes later records": fails(
         *LOG, *RECORDS[:2], wrote(0), ended(1), wrote(2), ended(3), text="too many markers close records"

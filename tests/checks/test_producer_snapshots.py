@@ -19,6 +19,17 @@ CASES = {
     "a snapshot is older than the marker": passes(
         *LOG, ended(1), remembered(snapshot_offset=1, coordinator_epoch=-1, transaction_first_offset=0)
     ),
+    "a marker is deleted, and the next transaction is open": passes(
+        *(replica(1, 3, log_start_offset=2), *LOG[1:5], held(1, "c", 2), wrote(2)),
+        remembered(last_offset=2, transaction_first_offset=2),
+    ),
+    "producers were read again from where the log begins in a segment": passes(
+        *(replica(1, 2, log_start_offset=1), *LOG[1:5], ended(0), held(1, "b", 1), wrote(1)),
+        remembered(last_offset=1, coordinator_epoch=-1, transaction_first_offset=1),
+    ),
+    "a member of the ISR has deleted more": passes(
+        *LOG, *TWO[3:], replica(2, 2, log_start_offset=2), ended(1), remembered()
+    ),
     "records are gone from the log": passes(*LOG[:3], wrote(0), ended(1), remembered(last_offset=5)),
     "the ISR has the same markers": passes(*LOG, *TWO, ended(1), ended(1, broker=2)),
     "a member of the ISR has another marker": fails(

@@ -195,28 +195,36 @@ def on_furthest(rows: DataFrame, replicas: DataFrame) -> DataFrame:
     return rows.join(furthest_replicas(replicas), on=list(REPLICA_KEY), how="left_semi")
 
 
+def thinned_logs(facts: dict[str, DataFrame]) -> DataFrame:
+    """One row a replica from whose log something is gone: from its start, or by compaction.
+
+    In a run without markers and transactional batches that is each log that was written to: they may be gone from it.
+    """
+    return _thinned(facts["replicas"], facts["replica_records"], facts["markers"], facts["transactional_batches"])
+
+
 @made_once
-def thinned_logs(replicas: DataFrame, records: DataFrame, markers: DataFrame) -> DataFrame:
-    """One row a replica with markers from which something is gone: from the start of its log, or by compaction."""
-    marked = markers.groupBy(*REPLICA_KEY).agg(F.count("*").alias("markers"))
-    held = (
-        records.join(marked.hint("shuffle_hash"), on=list(REPLICA_KEY), how="left_semi")
+def _thinned(replicas: DataFrame, records: DataFrame, markers: DataFrame, batches: DataFrame) -> DataFrame:
+    # Most runs have no transactions, and their records are not counted.
+    with_transactions = markers.select("run_id").unionByName(batches.select("run_id")).distinct()
+    sizes = (
+        records.select(*REPLICA_KEY)
+        .unionByName(markers.select(*REPLICA_KEY))
+        .join(with_transactions, on="run_id", how="left_semi")
         .groupBy(*REPLICA_KEY)
-        .agg(F.count("*").alias("records"))
+        .agg(F.count("*").alias("size"))
     )
-    size = F.coalesce("records", F.lit(0)) + F.col("markers")
+    is_short = F.coalesce("size", F.lit(0)) < F.col("log_end_offset")
     return (
-        replicas.join(marked, on=list(REPLICA_KEY), how="inner")
-        .join(held, on=list(REPLICA_KEY), how="left")
-        .where((F.col("log_start_offset") > 0) | (size < F.col("log_end_offset") - F.col("log_start_offset")))
-        .select(*REPLICA_KEY, (F.col("log_start_offset") > 0).alias("begins_later"))
+        replicas.join(sizes, on=list(REPLICA_KEY), how="left")
+        .where((F.col("log_start_offset") > 0) | is_short)
+        .select(*REPLICA_KEY)
     )
 
 
 def without_thinned(rows: DataFrame, facts: dict[str, DataFrame]) -> DataFrame:
     """Leave out the rows about partitions from whose logs something is gone."""
-    thinned = thinned_logs(facts["replicas"], facts["replica_records"], facts["markers"])
-    return rows.join(thinned.select(*PARTITION_KEY).distinct(), on=list(PARTITION_KEY), how="left_anti")
+    return rows.join(thinned_logs(facts).drop("broker"), on=list(PARTITION_KEY), how="left_anti")
 
 
 def closed(facts: dict[str, DataFrame]) -> DataFrame:

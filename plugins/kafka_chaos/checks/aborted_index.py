@@ -44,7 +44,7 @@ class AbortedIndex(OfTransactions):
         key = list(_ENTRY)
         missing = aborted.join(indexed, on=key, how="left_anti").withColumn("wrong", F.lit("is not in the index"))
         more = indexed.join(aborted, on=key, how="left_anti").withColumn("wrong", F.lit("is in the index alone"))
-        thinned = thinned_logs(facts["replicas"], facts["replica_records"], facts["markers"])
+        thinned = thinned_logs(facts)
         states = facts["partition_states"]
         known = states.select("run_id", F.col("run_id").alias("known")).distinct()
         in_sync = last_isr(states).withColumn("in_sync", F.lit(True))

@@ -36,12 +36,12 @@ class MarkersKept(OfTransactions):
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a part that has lost its marker."""
         transactions = facts["transactions"]
-        thinned = thinned_logs(facts["replicas"], facts["replica_records"], facts["markers"])
+        thinned = thinned_logs(facts)
         unended = by_partition(instances(transactions).where(~F.col("complete")))
         rows = (
             on_furthest(parts(facts["transactional_batches"], facts["markers"]), facts["replicas"])
             .where(F.col("marker").isNull())
-            .join(thinned.select(*REPLICA_KEY), on=list(REPLICA_KEY), how="left_semi")
+            .join(thinned, on=list(REPLICA_KEY), how="left_semi")
             .join(unended, on=[*PARTITION_KEY, "producer_id"], how="left_anti")
         )
         return finding(

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.check_helpers.findings import event, finding, last_isr
-from harness.analysis.check_helpers.transactions import PRODUCER_KEY, OfTransactions, thinned_logs
+from harness.analysis.check_helpers.transactions import PRODUCER_KEY, OfTransactions, thinned_logs, without_thinned
 from harness.analysis.frames import PARTITION_KEY, REPLICA_KEY
 from harness.contracts.checks import Check, Settings
 
@@ -53,7 +53,7 @@ class ProducerSnapshots(OfTransactions):
                 )
             )
         )
-        thinned = thinned_logs(facts["replicas"], facts["replica_records"], facts["markers"])
+        thinned = thinned_logs(facts)
         plain = (
             facts["replica_records"]
             .where(F.col("producer_id") >= 0)
@@ -123,12 +123,7 @@ class ProducerSnapshots(OfTransactions):
             on=list(REPLICA_KEY),
             how="inner",
         )
-        thinned = thinned_logs(facts["replicas"], facts["replica_records"], facts["markers"])
-        held = (
-            facts["markers"]
-            .select("broker", *key)
-            .join(thinned.select(*PARTITION_KEY).distinct(), on=list(PARTITION_KEY), how="left_anti")
-        )
+        held = without_thinned(facts["markers"].select("broker", *key), facts)
         of_members = held.join(members.select(*REPLICA_KEY), on=list(REPLICA_KEY), how="left_semi")
         wanted = of_members.select(*key).distinct().join(members, on=list(PARTITION_KEY), how="inner")
         rows = wanted.where(F.col("offset") < F.col("high_watermark")).join(held, on=[*key, "broker"], how="left_anti")
