@@ -7,6 +7,17 @@ TWO = [replica(2, 2), held(2, "a", 0), wrote(0, broker=2), state(0, leader=1, ep
 CASES = {
     "a snapshot is what the log says": passes(*LOG, ended(1), remembered()),
     "a transaction is open": passes(*LOG, remembered(coordinator_epoch=-1, transaction_first_offset=0)),
+    "a transaction with two batches is open": passes(
+        *(replica(1, 2), *LOG[1:], held(1, "b", 1), wrote(1)),
+        remembered(last_offset=1, coordinator_epoch=-1, transaction_first_offset=0),
+    ),
+    "two coordinators have ended a transaction each": passes(
+        *(replica(1, 4), *LOG[1:], ended(1), held(1, "c", 2), wrote(2), ended(3, coordinator_epoch=1)),
+        remembered(last_offset=2, coordinator_epoch=1),
+    ),
+    "a producer wrote outside of transactions, and then ended one without records": passes(
+        *LOG[:5], held(1, "a", 0, producer_id=7), ended(1), remembered()
+    ),
     "a marker raised the epoch": passes(
         *LOG, ended(1, producer_epoch=1), remembered(producer_epoch=1, last_offset=-1, last_sequence=-1)
     ),
@@ -32,6 +43,12 @@ CASES = {
     ),
     "records are gone from the log": passes(*LOG[:3], wrote(0), ended(1), remembered(last_offset=5)),
     "the ISR has the same markers": passes(*LOG, *TWO, ended(1), ended(1, broker=2)),
+    "a member of the ISR has not fetched the marker yet": passes(*LOG, *TWO[1:], replica(2, 1), ended(1)),
+    "a member of the ISR lacks the marker of a transaction without records": fails(
+        *(replica(1, 1), *LOG[1:5], ended(0), replica(2, 1), held(2, "a", 0), TWO[3]),
+        text="broker 2 lacks the marker (commit) of producer 7",
+        offsets=[0],
+    ),
     "a member of the ISR has another marker": fails(
         *LOG, *TWO, ended(1), ended(1, broker=2, commits=False), severities=["violation", "violation"]
     ),

@@ -54,12 +54,12 @@ class ProducerSnapshots(OfTransactions):
             )
         )
         thinned = thinned_logs(facts)
+        of_batches = facts["transactional_batches"].select(*PRODUCER_KEY)
         plain = (
             facts["replica_records"]
-            .where(F.col("producer_id") >= 0)
-            .join(
-                facts["transactional_batches"].select(*PRODUCER_KEY).distinct(), on=list(PRODUCER_KEY), how="left_anti"
-            )
+            .select(*PRODUCER_KEY)
+            .distinct()
+            .join(of_batches, on=list(PRODUCER_KEY), how="left_anti")
         )
         is_marker = F.col("closes").isNotNull()
         after_marker = F.coalesce(F.col("first_offset") > F.col("marker.offset"), F.lit(True))
@@ -76,13 +76,13 @@ class ProducerSnapshots(OfTransactions):
             .agg(
                 F.max_by("producer_epoch", "first_offset").alias("epoch"),
                 F.max(F.when(~is_marker, F.struct("last_offset", "producer_epoch"))).alias("data"),
-                F.min(F.when(~is_marker & after_marker, F.col("first_offset"))).alias("open"),
+                F.min(F.when(after_marker, F.col("first_offset"))).alias("open"),
             )
         )
         last = F.when(F.col("data.producer_epoch") == F.col("epoch"), F.col("data.last_offset"))
         rows = (
             replayed.join(thinned, on=list(REPLICA_KEY), how="left_anti")
-            .join(plain.select(*PRODUCER_KEY).distinct(), on=list(PRODUCER_KEY), how="left_anti")
+            .join(plain, on=list(PRODUCER_KEY), how="left_anti")
             .withColumn(
                 "log",
                 F.struct(
@@ -118,10 +118,10 @@ class ProducerSnapshots(OfTransactions):
     def _markers(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """The markers below the high watermark that another member of the last ISR holds, and one does not."""
         key = [*PARTITION_KEY, "offset", "producer_id", "producer_epoch", "result", "coordinator_epoch"]
-        members = last_isr(facts["partition_states"]).join(
-            facts["replicas"].select(*REPLICA_KEY, "log_start_offset", "high_watermark"),
-            on=list(REPLICA_KEY),
-            how="inner",
+        members = (
+            facts["replicas"]
+            .select(*REPLICA_KEY, "high_watermark")
+            .join(last_isr(facts["partition_states"]), on=list(REPLICA_KEY), how="left_semi")
         )
         held = without_thinned(facts["markers"].select("broker", *key), facts)
         of_members = held.join(members.select(*REPLICA_KEY), on=list(REPLICA_KEY), how="left_semi")
