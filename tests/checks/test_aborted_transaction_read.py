@@ -13,6 +13,11 @@ CASES = {
         facts=["sends", "polls"],
     ),
     "two readers get it": fails(*ABORTED, read_committed("a", 0), read_committed("a", 0, process="c1")),
+    "a reader gets it again, and its first poll is named": fails(
+        *ABORTED,
+        *(read_committed("a", 0, index=7), read_committed("a", 0, index=2)),
+        shown='"index":2',
+    ),
     "a reader that reads all gets it": passes(*ABORTED, read("a", 0), read_committed("b", 2)),
     "its client does not know": passes(
         asked(), sent_in("a", 0, transaction_outcome="unknown"), read_committed("a", 0), sent_in("b", 2)
