@@ -2,7 +2,7 @@ from typing import Any
 
 from tests.analysis.fact_rows import Row, elected_uncleanly, held, replica
 from tests.analysis.transaction_rows import WHOLE, asked, ended, sent_in, wrote_marker
-from tests.checks.answers import UNCLEAN, UNREADABLE, excused, fails, passes, table_of, unknown
+from tests.checks.answers import NOT_UNIQUE, UNCLEAN, UNHEARD, UNREADABLE, excused, fails, passes, table_of, unknown
 
 
 def log(outcome: str, *, commits: bool = True, **of_asked: Any) -> list[Row]:
@@ -20,6 +20,9 @@ CASES = {
         *log("aborted", commit_ns=None),
         text="transaction 0 of p0 (t) has a in orders-0 at offset 0, and it was committed, and its client never",
         facts=["sends", "markers"],
+    ),
+    "it commits, and its client only says what it sent in it": fails(
+        *log("aborted")[:-1], asked(1), text="its client never got a commit through"
     ),
     "it aborts, and its client was told that it is committed": fails(
         *log("committed", commits=False), text="it was aborted, and its client was told that it is committed"
@@ -55,6 +58,8 @@ CASES = {
         *log("committed", commits=False), elected_uncleanly(2, 1), settings=UNCLEAN
     ),
     "a client's lines are unreadable": unknown(*log("committed", commits=False), UNREADABLE),
+    "a broker's lines are missing": unknown(*log("committed", commits=False), UNHEARD, text="missing lines"),
+    "values are not unique": unknown(*log("committed", commits=False), NOT_UNIQUE),
 }
 CASES |= CASES["it commits as its client was told"].without_each("replicas")
 
