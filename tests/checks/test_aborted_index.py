@@ -12,6 +12,9 @@ CASES = {
     "the index has another first offset": fails(
         *LOG, ended(1, commits=False), indexed(1, 1), severities=["violation", "violation"]
     ),
+    "a transaction of two batches is aborted": passes(
+        *(replica(1, 3), *LOG[1:], held(1, "b", 1), wrote(1), ended(2, commits=False), indexed(0, 2))
+    ),
     "a marker without records needs no entry": passes(*LOG[:-1], ended(1, commits=False)),
     "a record is gone from the log": passes(*LOG[:-2], wrote(0), ended(1, commits=False)),
     "the replica is not in the ISR": passes(

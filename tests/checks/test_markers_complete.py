@@ -3,7 +3,7 @@ from typing import Any
 from tests.analysis.fact_rows import Row, held, replica, state
 from tests.analysis.protocol_rows import topic
 from tests.analysis.transaction_rows import became, ended, one, wrote
-from tests.checks.answers import fails, passes, table_of
+from tests.checks.answers import fails, passes, table_of, unknown
 
 LOG = [replica(1, 4), replica(1, 100, topic="__transaction_state"), *one(1, at="orders-0")]
 RECORDS = [held(1, f"v{offset}", offset) for offset in range(4)]
@@ -52,6 +52,10 @@ CASES = {
         *LOG, held(1, "a", 3, producer_id=-1), wrote(2, topic="others"), replica(1, 3, topic="others")
     ),
     "compaction has removed all transactions and their markers": passes(*LOG, held(1, "a", 3, producer_id=-1)),
+    "compaction has removed the marker of a transaction without records": passes(replica(1, 1), *LOG[1:]),
+    "the dump of a member of the ISR is missing": unknown(
+        *LACKING, state(0, leader=1, epoch=0, isr=[1, 2]), text="its dump is missing"
+    ),
     "no partition has a marker": fails(replica(1, 1), *LOG[1:], RECORDS[0], wrote(0), text="markers are missing of t"),
     "a marker without records is there twice": passes(*LOG, *RECORDS[:2], wrote(0), ended(2), ended(3)),
     "a second marker closes later records": fails(

@@ -8,6 +8,7 @@ CASES = {
     "a marker is gone and its records are there": fails(
         *CLEANED, *one(), wrote(0), text="from offset 0 to 0 have no marker after compaction", offsets=[0]
     ),
+    "the marker of two batches is gone": fails(*CLEANED, *one(), wrote(0), wrote(1), text="from offset 0 to 1"),
     "the only marker is gone": fails(*CLEANED[:3], *one(), wrote(0), offsets=[0]),
     "the transaction is open": passes(*CLEANED, became("Ongoing", 1, "orders-0"), wrote(0)),
     "the transaction of another producer is open": fails(

@@ -7,8 +7,8 @@ def valid(*rows: Row) -> Case:
     return passes(*WHOLE, *rows)
 
 
-def broken(*rows: Row, text: str) -> Case:
-    return fails(*WHOLE, *rows, text=text)
+def broken(*rows: Row, text: str, shown: str = "") -> Case:
+    return fails(*WHOLE, *rows, text=text, shown=shown)
 
 
 EMPTY = became("Empty", 0)
@@ -20,7 +20,11 @@ CASES = {
         ONGOING, became("PrepareCommit", 2, "orders-0"), became("PrepareCommit", 3, "orders-0")
     ),
     "a session begins anew": valid(*one(), became("Empty", 4)),
-    "Complete follows Ongoing": broken(ONGOING, became("CompleteCommit", 2), text="does not follow Ongoing"),
+    "Complete follows Ongoing": broken(
+        *(ONGOING, became("CompleteCommit", 2)),
+        text="does not follow Ongoing",
+        shown='"before":{"offset":1,"leader_epoch":0,"state":"Ongoing"',
+    ),
     "an abort follows a decision to commit": broken(
         ONGOING,
         became("PrepareCommit", 2, "orders-0"),
@@ -36,6 +40,13 @@ CASES = {
         became("Ongoing", 1, "orders-0", counts=None),
         became("PrepareCommit", 2, "orders-0", counts=None),
         became("PrepareAbort", 3, "orders-0", counts=None),
+    ),
+    "no coordinator logs what it stored, and a decision about the second transaction was not": valid(
+        *one(1, counts=None),
+        became("Ongoing", 4, "orders-1", counts=None),
+        became("PrepareCommit", 5, "orders-1", counts=None),
+        became("PrepareAbort", 6, "orders-1", counts=None),
+        became("CompleteAbort", 7, counts=None),
     ),
     "no coordinator logs what it stored, and what it repeats was not stored": valid(
         became("Ongoing", 1, "orders-0", counts=None),

@@ -57,7 +57,7 @@ class OfTransactions(Check):
         """Add `severity`; an allowed loss in any partition may be the cause, as a transaction is in several."""
         unclean = unclean_elections(facts["leader_epochs"], settings).select("run_id").distinct()
         return rows.join(unclean.withColumn("unclean", F.lit(True)), on="run_id", how="left").withColumn(
-            "severity", severity(self.excused_by, settings, unclean=F.coalesce("unclean", F.lit(False)))
+            "severity", severity(self.excused_by, settings, unclean=F.col("unclean"))
         )
 
 
@@ -71,7 +71,7 @@ def steps(transactions: DataFrame) -> DataFrame:
     of_id = in_order(*ID_KEY, by=("offset",))
     before = F.struct(*_BEFORE)
     content = F.struct("state", "producer_id", "producer_epoch", F.array_sort("partitions").alias("partitions"))
-    is_repeated = F.coalesce(content == F.lag(content).over(of_id), F.lit(False))
+    is_repeated = content == F.lag(content).over(of_id)
     return (
         transactions.where(F.coalesce("counts", F.lit(True)))
         .withColumn("before", F.lag(before).over(of_id))
@@ -99,7 +99,7 @@ def instances(transactions: DataFrame) -> DataFrame:
     )
     decision = F.when(prepared, F.struct("offset", "state", "producer_epoch", "partitions"))
     return (
-        numbered.where((F.col("instance") > 0) & (is_open | prepared | F.col("state").isin(*COMPLETED)))
+        numbered.where(F.col("instance") > 0)
         .groupBy(*ID_KEY, "instance")
         .agg(
             F.min_by("producer_id", "offset").alias("producer_id"),
@@ -107,7 +107,6 @@ def instances(transactions: DataFrame) -> DataFrame:
             F.array_distinct(F.flatten(F.collect_list("partitions"))).alias("partitions"),
             F.max(decision).alias("decision"),
             F.bool_or(F.col("state").isin(*COMPLETED)).alias("complete"),
-            F.bool_and("whole").alias("whole"),
         )
         .select(
             *ID_KEY,
@@ -146,7 +145,7 @@ def by_partition(rows: DataFrame) -> DataFrame:
 
 def in_whole_logs(rows: DataFrame, transactions: DataFrame) -> DataFrame:
     """Leave out the runs in which a record of `__transaction_state` is missing: what is not there proves nothing."""
-    gone = transactions.where(~F.col("whole")).groupBy("run_id").agg(F.lit(True).alias("gone"))
+    gone = transactions.where(~F.col("whole")).select("run_id", F.col("run_id").alias("gone")).distinct()
     # An anti join makes an invalid plan of Spark's optimizer here (PushDownLeftSemiAntiJoin).
     return rows.join(gone, on="run_id", how="left").where(F.col("gone").isNull()).drop("gone")
 
