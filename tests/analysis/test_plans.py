@@ -52,8 +52,10 @@ MORE_SCANS = {
     ("lost-committed-write", "polls"): 4,
     ("torn-transaction", "polls"): 4,
     ("torn-transaction", "sends"): 3,
-    ("transaction-cycles", "sends"): 3,
-    ("exactly-once", "sends"): 10,
+    ("transaction-cycles", "sends"): 4,
+    ("transaction-cycles", "polls"): 5,
+    ("transactional-offsets", "replica_records"): 3,
+    ("exactly-once", "sends"): 6,
 }
 """How often each reads what is large: to narrow what moves, to see what was not read, or how long clients lived."""
 

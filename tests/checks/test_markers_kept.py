@@ -1,4 +1,5 @@
 from tests.analysis.fact_rows import held, replica
+from tests.analysis.protocol_rows import topic
 from tests.analysis.transaction_rows import became, ended, one, wrote
 from tests.checks.answers import fails, passes, table_of
 
@@ -17,6 +18,9 @@ CASES = {
         became("Ongoing", 4, "orders-0", transactional_id="u", producer_id=8),
         wrote(0),
         text="records of producer 7",
+    ),
+    "the topic is being deleted, and the coordinator skipped it": passes(
+        *CLEANED, *one(), wrote(0), topic(present=True, deletion_pending=True)
     ),
     "the log is whole": passes(replica(1, 2), *CLEANED[1:3], *one(), wrote(0), ended(1, producer_id=8)),
     "the log of the coordinator has a gap": passes(*CLEANED, became("Empty", 9, whole=False), wrote(0)),

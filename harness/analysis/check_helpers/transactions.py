@@ -204,12 +204,12 @@ def thinned_logs(facts: dict[str, DataFrame]) -> DataFrame:
 
 @made_once
 def _thinned(replicas: DataFrame, records: DataFrame, markers: DataFrame, batches: DataFrame) -> DataFrame:
-    # Most runs have no transactions, and their records are not counted.
+    # Most runs have no transactions, and their records are not counted; by run alone they must not be shuffled.
     with_transactions = markers.select("run_id").unionByName(batches.select("run_id")).distinct()
     sizes = (
         records.select(*REPLICA_KEY)
         .unionByName(markers.select(*REPLICA_KEY))
-        .join(with_transactions, on="run_id", how="left_semi")
+        .join(F.broadcast(with_transactions), on="run_id", how="left_semi")
         .groupBy(*REPLICA_KEY)
         .agg(F.count("*").alias("size"))
     )
@@ -224,6 +224,17 @@ def _thinned(replicas: DataFrame, records: DataFrame, markers: DataFrame, batche
 def without_thinned(rows: DataFrame, facts: dict[str, DataFrame]) -> DataFrame:
     """Leave out the rows about partitions from whose logs something is gone."""
     return rows.join(thinned_logs(facts).drop("broker"), on=list(PARTITION_KEY), how="left_anti")
+
+
+def without_deleted(rows: DataFrame, facts: dict[str, DataFrame]) -> DataFrame:
+    """Leave out the rows about topics that were deleted or are being deleted, also where they were made anew.
+
+    Coordinators skip the partitions of such a topic. Not all of them need be made anew, and a broker that was down
+    keeps the old ones.
+    """
+    gone = facts["topics"].where(~F.col("present") | F.col("deletion_pending")).select("run_id", "topic")
+    remade = facts["partition_states"].where(F.col("life") > 1).select("run_id", "topic")
+    return rows.join(gone.unionByName(remade), on=["run_id", "topic"], how="left_anti")
 
 
 def closed(facts: dict[str, DataFrame]) -> DataFrame:

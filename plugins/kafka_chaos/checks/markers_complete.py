@@ -20,6 +20,7 @@ from harness.analysis.check_helpers.transactions import (
     in_whole_logs,
     instances,
     on_furthest,
+    without_deleted,
     without_thinned,
 )
 from harness.analysis.frames import PARTITION_KEY
@@ -57,11 +58,6 @@ class MarkersComplete(OfTransactions):
         )
 
     def _lacking(self, facts: dict[str, DataFrame]) -> DataFrame:
-        """The partitions with fewer markers than complete transactions.
-
-        A coordinator skips a partition whose topic is being deleted. What a topic that was deleted had to hold is not
-        known: not all partitions need be made anew, and a broker that was down keeps the old ones.
-        """
         key = [*_PRODUCER, "result"]
         complete = instances(facts["transactions"]).where("complete")
         decided = complete.drop("producer_epoch", "partitions").withColumnsRenamed(
@@ -69,16 +65,17 @@ class MarkersComplete(OfTransactions):
         )
         wanted = by_partition(decided).groupBy(*key, "transactional_id").agg(F.count("*").alias("wanted"))
         held = on_furthest(facts["markers"], facts["replicas"]).groupBy(*key).agg(F.count("*").alias("number"))
-        gone = facts["topics"].where(~F.col("present") | F.col("deletion_pending")).select("run_id", "topic")
-        remade = facts["partition_states"].where(F.col("life") > 1).select("run_id", "topic")
         rows = (
             wanted.join(held, on=key, how="left")
             .withColumn("number", F.coalesce("number", F.lit(0)))
             .where(F.col("number") < F.col("wanted"))
             .join(furthest_replicas(facts["replicas"]), on=list(PARTITION_KEY), how="left_semi")
-            .join(gone.unionByName(remade), on=["run_id", "topic"], how="left_anti")
         )
-        return without_thinned(rows, facts).withColumn("wrong", F.lit("markers are missing")).drop("result")
+        return (
+            without_thinned(without_deleted(rows, facts), facts)
+            .withColumn("wrong", F.lit("markers are missing"))
+            .drop("result")
+        )
 
     def _again(self, facts: dict[str, DataFrame]) -> DataFrame:
         key = list(_PRODUCER)

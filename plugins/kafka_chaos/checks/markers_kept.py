@@ -18,6 +18,7 @@ from harness.analysis.check_helpers.transactions import (
     on_furthest,
     parts,
     thinned_logs,
+    without_deleted,
 )
 from harness.analysis.frames import PARTITION_KEY, REPLICA_KEY
 from harness.contracts.checks import Check, Settings
@@ -31,7 +32,7 @@ class MarkersKept(OfTransactions):
     promise: ClassVar[str] = (
         "Compaction removes no marker while its data remain and reveals no aborted record (KAFKA-8351, KAFKA-14055)."
     )
-    reads: ClassVar[tuple[str, ...]] = (*OfTransactions.reads, "replica_records")
+    reads: ClassVar[tuple[str, ...]] = (*OfTransactions.reads, "replica_records", "partition_states", "topics")
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a part that has lost its marker."""
@@ -45,7 +46,7 @@ class MarkersKept(OfTransactions):
             .join(unended, on=[*PARTITION_KEY, "producer_id"], how="left_anti")
         )
         return finding(
-            self.judged(in_whole_logs(rows, transactions), facts, settings),
+            self.judged(in_whole_logs(without_deleted(rows, facts), transactions), facts, settings),
             self.name,
             offset="first_offset",
             severity=F.col("severity"),

@@ -40,13 +40,14 @@ class ProducerSnapshots(OfTransactions):
         return self._snapshots(facts, settings).unionByName(self._markers(facts, settings))
 
     def _snapshots(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
+        key = list(PRODUCER_KEY)
         states = facts["producer_states"].withColumn("state", F.struct("snapshot_offset", *_COMPARED))
         written = (
             facts["transactional_batches"]
-            .select(*PRODUCER_KEY, "producer_epoch", "first_offset", "last_offset", F.lit(None).alias("closes"))
+            .select(*key, "producer_epoch", "first_offset", "last_offset", F.lit(None).alias("closes"))
             .unionByName(
                 facts["markers"].select(
-                    *(*PRODUCER_KEY, "producer_epoch"),
+                    *(*key, "producer_epoch"),
                     F.col("offset").alias("first_offset"),
                     F.col("offset").alias("last_offset"),
                     F.col("coordinator_epoch").alias("closes"),
@@ -54,25 +55,20 @@ class ProducerSnapshots(OfTransactions):
             )
         )
         thinned = thinned_logs(facts)
-        of_batches = facts["transactional_batches"].select(*PRODUCER_KEY)
-        plain = (
-            facts["replica_records"]
-            .select(*PRODUCER_KEY)
-            .distinct()
-            .join(of_batches, on=list(PRODUCER_KEY), how="left_anti")
-        )
+        of_batches = facts["transactional_batches"].select(*key)
+        plain = facts["replica_records"].select(*key).distinct().join(of_batches, on=key, how="left_anti")
         is_marker = F.col("closes").isNotNull()
         after_marker = F.coalesce(F.col("first_offset") > F.col("marker.offset"), F.lit(True))
         marker = F.struct(F.col("first_offset").alias("offset"), "closes")
         before = (
-            states.select(*PRODUCER_KEY, "state")
-            .join(written, on=list(PRODUCER_KEY), how="inner")
+            states.select(*key, "state")
+            .join(written, on=key, how="inner")
             .where(F.col("first_offset") < F.col("state.snapshot_offset"))
         )
-        marked = before.groupBy(*PRODUCER_KEY).agg(F.max(F.when(is_marker, marker)).alias("marker"))
+        marked = before.groupBy(*key).agg(F.max(F.when(is_marker, marker)).alias("marker"))
         replayed = (
-            before.join(marked, on=list(PRODUCER_KEY), how="left")
-            .groupBy(*PRODUCER_KEY, "state", "marker")
+            before.join(marked, on=key, how="left")
+            .groupBy(*key, "state", "marker")
             .agg(
                 F.max_by("producer_epoch", "first_offset").alias("epoch"),
                 F.max(F.when(~is_marker, F.struct("last_offset", "producer_epoch"))).alias("data"),
@@ -82,7 +78,7 @@ class ProducerSnapshots(OfTransactions):
         last = F.when(F.col("data.producer_epoch") == F.col("epoch"), F.col("data.last_offset"))
         rows = (
             replayed.join(thinned, on=list(REPLICA_KEY), how="left_anti")
-            .join(plain, on=list(PRODUCER_KEY), how="left_anti")
+            .join(plain, on=key, how="left_anti")
             .withColumn(
                 "log",
                 F.struct(
