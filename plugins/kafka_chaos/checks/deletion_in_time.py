@@ -21,7 +21,6 @@ from harness.contracts.checks import Check, Settings, Subject
 DELETED_WITHIN_NS = 20_000_000_000
 """Most time from the last broker's return to the end of the deletion, on a busy machine."""
 _DELETION = ("run_id", "topic", "zxid")
-_IN_OFFICE = (*_DELETION, "controller", "controller_epoch")
 
 
 class DeletionInTime(Check):
@@ -41,8 +40,7 @@ class DeletionInTime(Check):
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a requested deletion: the longest span in which it should have ended."""
-        held = facts["registrations"].where(F.col("source") == "zookeeper")
-        faults = facts["fault_windows"]
+        held, faults = facts["registrations"], facts["fault_windows"]
         pending = _in_office(_judged(facts["deletions"], impaired(faults)), facts["controller_epochs"])
         disturbed = disturbances(faults)
         spans = _undisturbed(_alive(_begun(pending, held, disturbed), held), disturbed)
@@ -78,16 +76,16 @@ def _judged(deletions: DataFrame, impaired_brokers: DataFrame) -> DataFrame:
     overlap = F.arrays_overlap("replicas", F.coalesce("excluded", F.array().cast("array<int>")))
     return (
         deletions.where(~F.col("reassigned"))
+        .where(F.col("time_ns").isNotNull())
         .join(excluded, on="run_id", how="left")
-        .where((F.size("replicas") > 0) & ~overlap)
+        .where(~overlap)
         .withColumns({"from_ns": F.greatest("time_ns", "assigned_ns"), "to_ns": F.col("until_ns")})
         .select(*_DELETION, "replicas", "from_ns", "to_ns")
-        .where(F.col("time_ns").isNotNull() & (F.col("from_ns") < F.col("to_ns")))
     )
 
 
 def _in_office(pending: DataFrame, controller_epochs: DataFrame) -> DataFrame:
-    """One row a deletion and a controller that was in office meanwhile, and how long both lasted."""
+    """One row a deletion and a controller, and how long both lasted; less than no time where they did not meet."""
     controllers = controller_epochs.where(F.col("source") != "broker").select(
         "run_id",
         F.col("broker").alias("controller"),
@@ -97,33 +95,24 @@ def _in_office(pending: DataFrame, controller_epochs: DataFrame) -> DataFrame:
     )
     return (
         pending.join(controllers, on="run_id", how="inner")
-        .withColumns(
-            {"from_ns": F.greatest("from_ns", "elected_ns"), "to_ns": F.least("to_ns", "left_ns")},
-        )
-        .where(F.col("from_ns") < F.col("to_ns"))
+        .withColumns({"from_ns": F.greatest("from_ns", "elected_ns"), "to_ns": F.least("to_ns", "left_ns")})
         .drop("elected_ns", "left_ns")
     )
 
 
 def _begun(pending: DataFrame, held: DataFrame, disturbed: DataFrame) -> DataFrame:
-    """One row a deletion, a controller and an instant from which nothing may hold the deletion up any more."""
-    instants = (
-        held.select("run_id", "broker", F.col("time_ns").alias("instant"))
-        .unionByName(
-            disturbed.select(
-                "run_id", F.lit(None).cast("int").alias("broker"), F.col("disturbed_to_ns").alias("instant")
-            )
-        )
-        .where(F.col("instant").isNotNull())
-    )
-    concerns = F.col("broker").isNull() | F.array_contains("replicas", F.col("broker"))
-    later = (
-        pending.join(instants, on="run_id", how="inner")
-        .where(concerns & (F.col("instant") > F.col("from_ns")) & (F.col("instant") < F.col("to_ns")))
-        .withColumn("from_ns", F.col("instant"))
+    """These rows from each instant on that may be the last from which something holds the deletion up.
+
+    An instant that is none gives a part of a longer span. What came before a row's beginning gives the row itself.
+    """
+    came = held.select("run_id", F.col("time_ns").alias("instant"))
+    healed = disturbed.select("run_id", F.col("disturbed_to_ns").alias("instant"))
+    return (
+        pending.join(came.unionByName(healed), on="run_id", how="inner")
+        .withColumn("from_ns", F.greatest("from_ns", "instant"))
         .select(*pending.columns)
+        .distinct()
     )
-    return pending.unionByName(later).distinct()
 
 
 def _alive(begun: DataFrame, held: DataFrame) -> DataFrame:
@@ -147,21 +136,13 @@ def _alive(begun: DataFrame, held: DataFrame) -> DataFrame:
 
 
 def _undisturbed(spans: DataFrame, disturbed: DataFrame) -> DataFrame:
-    """Those of these spans at whose beginning no disturbing fault is in force, until the next one is."""
-    since, until = F.col("disturbed_from_ns"), F.col("disturbed_to_ns")
-    in_force = (
-        F.col("is_fault")
-        & F.coalesce(since <= F.col("from_ns"), F.lit(True))
-        & F.coalesce(until > F.col("from_ns"), F.lit(True))
-    )
+    """These spans until a disturbing fault is in force; one that is already leaves nothing of a span."""
+    since, until, from_ns = F.col("disturbed_from_ns"), F.col("disturbed_to_ns"), F.col("from_ns")
+    not_over = F.coalesce(until > from_ns, F.col("is_fault"))
     return (
         spans.join(disturbed.withColumn("is_fault", F.lit(True)), on="run_id", how="left")
         .groupBy(*spans.columns)
-        .agg(
-            F.bool_or(in_force).alias("disturbed"),
-            F.min(F.when(since > F.col("from_ns"), since)).alias("next_ns"),
-        )
-        .where(~F.coalesce("disturbed", F.lit(False)))
+        .agg(F.min(F.when(not_over, F.coalesce(since, from_ns))).alias("next_ns"))
         .withColumn("to_ns", F.least("to_ns", "next_ns"))
         .select(*spans.columns)
     )
