@@ -70,12 +70,8 @@ class ConfigurationInForce(Check):
             .withColumn("allowed", F.when(inherits, F.array_append(in_turn, F.col("stated"))).otherwise(in_turn))
             .where(~F.array_contains("allowed", F.col("value")))
             .withColumn("or_else", F.array_join(F.array_sort("allowed"), " or "))
-            .groupBy(*_LINE)
-            .agg(
-                F.first("time_ns").alias("time_ns"),
-                F.first("until_ns").alias("until_ns"),
-                F.array_sort(F.collect_list(phrase("{property}={value} instead of {or_else}"))).alias("wrong"),
-            )
+            .groupBy(*_LINE, "time_ns", "until_ns")
+            .agg(F.array_sort(F.collect_list(phrase("{property}={value} instead of {or_else}"))).alias("wrong"))
             .withColumn("s", (F.col("until_ns") - F.col("time_ns")) / 1e9)
             .withColumn("list", F.array_join("wrong", ", "))
         )
@@ -138,8 +134,8 @@ def _allowed(configurations: DataFrame, versions: DataFrame, late_ns: Column) ->
         configurations.withColumn("each", F.explode(layers))
         .select("*", "each.layer", "each.entity")
         .join(held, on=["run_id", "entity", "property"], how="left")
-        .withColumn("possible", F.coalesce(possible, F.lit(False)))
-        .withColumn("unset", F.coalesce(unset, F.lit(False)))
+        .withColumn("possible", possible)
+        .withColumn("unset", unset)
     )
 
     def values(layer: int) -> Column:
@@ -148,10 +144,7 @@ def _allowed(configurations: DataFrame, versions: DataFrame, late_ns: Column) ->
     def may_be_unset(layer: int) -> Column:
         return F.bool_or((F.col("layer") == layer) & F.col("unset"))
 
-    return rows.groupBy(*_KEY).agg(
-        F.first("value").alias("value"),
-        F.first("time_ns").alias("time_ns"),
-        F.first("until_ns").alias("until_ns"),
+    return rows.groupBy(*_KEY, "value", "time_ns", "until_ns").agg(
         values(_TOPIC).alias("of_topic"),
         values(_BROKER).alias("of_broker"),
         values(_ALL).alias("of_all"),
