@@ -25,8 +25,8 @@ from tools.kills.place import BRIEF, Place
 WINDOWS_S = {0: 3.0, 1: 20.0, 2: 5.0}
 DURATIONS = {"process": dict.fromkeys(Phase, 2.0)}
 SCENARIOS = {
-    "process": {"isolate", "disk-full", "slow-sync", "cpu-limit", "disk-error", "clock"},
-    "docker": {"isolate", "drop-packets", "disk-full", "cpu-limit"},
+    "process": {"intercept", "isolate", "disk-full", "slow-sync", "cpu-limit", "disk-error", "clock"},
+    "docker": {"intercept", "isolate", "drop-packets", "disk-full", "cpu-limit"},
 }
 needs_mounts = pytest.mark.skipif(bool(small_disks.lacking()), reason=small_disks.lacking())
 needs_groups = pytest.mark.skipif(
