@@ -376,6 +376,40 @@ def test_what_a_run_was_allowed_to_do(changes: dict[str, str], settings: tuple[f
 
 
 @pytest.mark.parametrize(
+    ("changes", "producers_expire"),
+    [
+        pytest.param({}, False, id="Kafka's default is a day"),
+        pytest.param(
+            {"topics:": "cluster: {properties: {producer.id.expiration.ms: 300}}\ntopics:"}, True, id="the brokers'"
+        ),
+        pytest.param(
+            {"kill, at_s: 1": "change-config, at_s: 1, parameters: {config: {producer.id.expiration.ms: '300'}}"},
+            True,
+            id="a fault changes the brokers'",
+        ),
+        pytest.param(
+            {"kill, at_s: 1": "clock, at_s: 1, duration_s: 3, parameters: {step_s: -86400}"},
+            True,
+            id="a clock is set back by a day, and then ahead",
+        ),
+        pytest.param(
+            {"kill, at_s: 1": "clock, at_s: 1, duration_s: 3, parameters: {step_s: 3600}"},
+            False,
+            id="a clock is set ahead by an hour",
+        ),
+    ],
+)
+def test_whether_a_producer_can_be_idle_for_so_long_that_it_is_forgotten(
+    changes: dict[str, str], producers_expire: bool
+) -> None:
+    text = SCENARIO
+    for old, new in changes.items():
+        text = text.replace(old, new)
+    scenario = read_scenario(text, "x")
+    assert settings_of(scenario, make_plan(scenario, 1)).producers_expire is producers_expire
+
+
+@pytest.mark.parametrize(
     ("loads", "idempotence"),
     [
         pytest.param("{}", False, id="by default"),

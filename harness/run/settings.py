@@ -14,6 +14,9 @@ from harness.scenario.rules import MIN_INSYNC_REPLICAS
 
 UNCLEAN_ELECTION = "unclean.leader.election.enable"
 TOMBSTONES_KEPT, REPLICA_LAG = "log.cleaner.delete.retention.ms", "replica.lag.time.max.ms"
+PRODUCERS_KEPT = "producer.id.expiration.ms"
+FASTEST_CLOCK = 2
+"""How much faster than time a broker's clock may run."""
 RETENTION = frozenset({"retention.ms", "retention.bytes"})
 RETENTION_OF_BROKERS = frozenset(f"log.retention.{of}" for of in ("ms", "minutes", "hours", "bytes"))
 
@@ -38,6 +41,7 @@ def settings_of(scenario: Scenario, plan: Plan) -> Settings:
         inherited_by_topics=stated_defaults(brokers),
         session_timeout_ms=int(brokers[SESSION_TIMEOUT]),
         tombstones_seen_ms=int(brokers[TOMBSTONES_KEPT]) - int(brokers[REPLICA_LAG]),
+        producers_expire=_producers_expire(scenario, brokers),
     )
 
 
@@ -48,8 +52,20 @@ def effective(scenario: Scenario, brokers: dict[str, str], name: str) -> list[st
 
 def _changes_brokers(scenario: Scenario) -> bool:
     """Return whether a fault changes the brokers' own `min.insync.replicas`."""
-    of_brokers = (parameters.get("config") or {} for _, parameters in scenario.kinds if not parameters.get("topic"))
-    return any(MIN_INSYNC_REPLICAS in config for config in of_brokers)
+    return any(MIN_INSYNC_REPLICAS in config for config in _configs_of_brokers(scenario))
+
+
+def _configs_of_brokers(scenario: Scenario) -> list[dict[str, Any]]:
+    """Return what faults set of the brokers' configuration."""
+    return [parameters.get("config") or {} for _, parameters in scenario.kinds if not parameters.get("topic")]
+
+
+def _producers_expire(scenario: Scenario, brokers: dict[str, str]) -> bool:
+    """Return whether a producer can be idle for `producer.id.expiration.ms`, by the clocks that faults set too."""
+    changed = (config[PRODUCERS_KEPT] for config in _configs_of_brokers(scenario) if PRODUCERS_KEPT in config)
+    set_s = sum(abs(float(parameters.get("step_s") or 0)) for _, parameters in scenario.kinds)
+    longest_ms = 1000 * (FASTEST_CLOCK * scenario.longest_drive_s + set_s)
+    return min(map(int, (brokers[PRODUCERS_KEPT], *changed))) <= longest_ms
 
 
 def _deleting_topics(scenario: Scenario) -> set[str]:

@@ -1,9 +1,14 @@
+from dataclasses import replace
+
 from tests.analysis.fact_rows import held, replica, state
 from tests.analysis.transaction_rows import ended, one, remembered, wrote
-from tests.checks.answers import fails, passes, table_of
+from tests.checks.answers import STRICT, fails, passes, table_of
+
+EXPIRING = replace(STRICT, producers_expire=True)
 
 LOG = [replica(1, 2), replica(1, 100, topic="__transaction_state"), *one(), held(1, "a", 0), wrote(0)]
 TWO = [replica(2, 2), held(2, "a", 0), wrote(0, broker=2), state(0, leader=1, epoch=0, isr=[1, 2])]
+AGAIN = [replica(1, 3), *LOG[1:], ended(1), held(1, "c", 2), wrote(2)]
 CASES = {
     "a snapshot is what the log says": passes(*LOG, ended(1), remembered()),
     "a transaction is open": passes(*LOG, remembered(coordinator_epoch=-1, transaction_first_offset=0)),
@@ -29,6 +34,32 @@ CASES = {
     "a snapshot has another last record": fails(*LOG, ended(1), remembered(last_offset=5)),
     "a snapshot is older than the marker": passes(
         *LOG, ended(1), remembered(snapshot_offset=1, coordinator_epoch=-1, transaction_first_offset=0)
+    ),
+    "a producer was idle, was forgotten with its coordinator, and writes again": passes(
+        *AGAIN, remembered(last_offset=2, coordinator_epoch=-1, transaction_first_offset=2), settings=EXPIRING
+    ),
+    "a producer writes again, and its coordinator was forgotten too early": fails(
+        *AGAIN, remembered(last_offset=2, coordinator_epoch=-1, transaction_first_offset=2)
+    ),
+    "a producer was forgotten, and then ended a transaction without records": passes(
+        *(replica(1, 3), *LOG[1:], ended(1), ended(2)), remembered(last_offset=-1), settings=EXPIRING
+    ),
+    "a producer ended a transaction without records, and its last record was forgotten too early": fails(
+        *(replica(1, 3), *LOG[1:], ended(1), ended(2)), remembered(last_offset=-1)
+    ),
+    "a producer was forgotten although its transaction was open": fails(
+        *(replica(1, 2), *LOG[1:], held(1, "b", 1), wrote(1)),
+        remembered(last_offset=1, coordinator_epoch=-1, transaction_first_offset=1),
+        settings=EXPIRING,
+    ),
+    "producers expire, and a snapshot has another coordinator epoch": fails(
+        *LOG, ended(1), remembered(coordinator_epoch=3), settings=EXPIRING
+    ),
+    "producers expire, and a snapshot has another last record": fails(
+        *LOG, ended(1), remembered(last_offset=5), settings=EXPIRING
+    ),
+    "producers expire, and a snapshot has an older epoch": fails(
+        *LOG, ended(1, producer_epoch=1), remembered(last_offset=-1), settings=EXPIRING
     ),
     "a marker is deleted, and the next transaction is open": passes(
         *(replica(1, 3, log_start_offset=2), *LOG[1:5], held(1, "c", 2), wrote(2)),

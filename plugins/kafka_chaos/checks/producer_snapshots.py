@@ -3,7 +3,8 @@
 A snapshot holds each producer's epoch, last sequence number, last coordinator epoch and open transaction. A leader that
 remembers otherwise takes what it must refuse, or refuses what it must take (KAFKA-12153, KAFKA-9307). The latest
 snapshot of each replica is compared with the log before it. Producers of which the log before it has lost something
-are not judged.
+are not judged. Where producers expire, a broker may have forgotten the last record or the last coordinator of one that
+had no open transaction, but neither its epoch nor what it wrote since.
 """
 
 from typing import ClassVar
@@ -90,8 +91,8 @@ class ProducerSnapshots(OfTransactions):
             )
             .where(
                 (F.col("log.producer_epoch") != F.col("state.producer_epoch"))
-                | (F.col("log.last_offset") != F.col("state.last_offset"))
-                | (F.col("log.coordinator_epoch") != F.col("state.coordinator_epoch"))
+                | _differs("last_offset", settings)
+                | _differs("coordinator_epoch", settings)
                 | (F.col("log.transaction_first_offset") != F.col("state.transaction_first_offset"))
             )
         )
@@ -133,6 +134,12 @@ class ProducerSnapshots(OfTransactions):
             ),
             evidence=F.array(event("markers", "broker", "offset", "producer_id", "producer_epoch", "result")),
         )
+
+
+def _differs(name: str, settings: Settings) -> Column:
+    """Return whether a snapshot differs in what is forgotten of an idle producer; none is right where they expire."""
+    log, state = F.col(f"log.{name}"), F.col(f"state.{name}")
+    return (log != state) & ((state != _NONE) | ~F.lit(settings.producers_expire))
 
 
 def _or_none(value: Column) -> Column:
