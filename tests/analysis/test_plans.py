@@ -52,8 +52,8 @@ MORE_SCANS = {
     ("lost-committed-write", "polls"): 4,
     ("torn-transaction", "polls"): 4,
     ("torn-transaction", "sends"): 3,
-    ("transaction-cycles", "sends"): 4,
-    ("transaction-cycles", "polls"): 5,
+    ("transaction-cycles", "sends"): 5,
+    ("transaction-cycles", "polls"): 7,
     ("transactional-offsets", "replica_records"): 3,
     ("exactly-once", "sends"): 6,
 }

@@ -61,6 +61,16 @@ CASES = {
         *client("p1", "p0", at_ns=5, commits_ns=7),
         text="p0 0 from p1 0 from p0 0, the first of them the record p1",
     ),
+    "two are made of each other, by clocks that do not agree": fails(
+        *client("p0", "p1", at_ns=8, commits_ns=5),
+        *client("p1", "p0", at_ns=9, commits_ns=6),
+        text="p0 0 from p1 0 from p0 0, the first of them the record p1",
+    ),
+    "two are made of each other, and committed at once": fails(
+        *client("p0", "p1", at_ns=8, commits_ns=5),
+        *client("p1", "p0", at_ns=9, commits_ns=5),
+        text="p1 0 from p0 0 from p1 0",
+    ),
     "one of them aborts": fails(
         *client("p1", "p0", at_ns=1, commits_ns=2),
         asked(process="p0", commit_ns=None, abort_ns=6),

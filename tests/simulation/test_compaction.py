@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.broker.cleaner.offset_map import OffsetMap
+from harness.cluster.broker_properties import effective
+from harness.cluster.inherited_properties import stated_defaults
 from harness.contracts.checks import Settings
 from harness.simulation.run_folder import write_evidence
 from harness.simulation.schedule import SimulatedHistory, simulate
@@ -16,7 +18,6 @@ from tests.verdicts import FAIL, PASS
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-SETTINGS = Settings(acks=frozenset({-1}), min_insync_replicas=2, unclean_leader_election=False, idempotence=True)
 CLEANERS = {"log.cleaner.backoff.ms": 300, "offsets.topic.segment.bytes": 2000, "offsets.topic.num.partitions": 1}
 COMPACTED = {
     "cleanup.policy": "compact",
@@ -24,6 +25,13 @@ COMPACTED = {
     "min.cleanable.dirty.ratio": 0.1,
     "segment.bytes": 1500,
 }
+SETTINGS = Settings(
+    acks=frozenset({-1}),
+    min_insync_replicas=2,
+    unclean_leader_election=False,
+    idempotence=True,
+    inherited_by_topics=stated_defaults(effective(3, {name: str(value) for name, value in CLEANERS.items()})),
+)
 FEW_KEYS = {"rate_per_s": 30, "keys": 4, "idempotence": True, "committers": 1, "reread": True}
 SEEDS = (1, 2, 3)
 

@@ -78,17 +78,29 @@ class TransactionCycles(Check):
         )
 
     def _early(self, read: DataFrame, facts: dict[str, DataFrame]) -> DataFrame:
-        """The reads before the commit of their record was asked for; there is one at least in each circle."""
+        """The reads before the commit of their record was asked for, or of which one was made that was committed first.
+
+        There is one at least in each circle.
+        """
         of_record = ["run_id", "topic", "value"]
         commits = facts["client_transactions"].select(*TRANSACTION_KEY, "commit_ns")
+        written = facts["sends"].select(*TRANSACTION_KEY, "topic", "value")
+        made = facts["sends"].select(*TRANSACTION_KEY, F.col("made_from").alias("value"))
 
         def early(read: DataFrame, written: DataFrame) -> DataFrame:
             asked = commits.join(written, on=list(TRANSACTION_KEY), how="inner").drop("process", "transaction")
             too_early = F.coalesce(F.col("time_ns") < F.col("commit_ns"), F.lit(True))
             return asked.join(read, on=of_record, how="inner").where(too_early).drop("commit_ns")
 
-        written = facts["sends"].select(*TRANSACTION_KEY, "topic", "value")
-        return by_parts(early, read, written, on=of_record)
+        def made_early(made: DataFrame, written: DataFrame) -> DataFrame:
+            outputs = made.join(commits, on=list(TRANSACTION_KEY), how="inner").drop("transaction")
+            inputs = written.join(commits.withColumnRenamed("commit_ns", "input_ns"), on=list(TRANSACTION_KEY))
+            pairs = outputs.join(inputs.drop("process", "transaction"), on=["run_id", "value"], how="inner")
+            return pairs.where(F.col("commit_ns") <= F.col("input_ns"))
+
+        used = by_parts(made_early, made, written, on=["run_id", "value"])
+        used_reads = read.join(used, on=[*of_record, "process"], how="left_semi")
+        return by_parts(early, read, written, on=of_record).unionByName(used_reads).distinct()
 
     def _edges(self, read: DataFrame, facts: dict[str, DataFrame]) -> DataFrame:
         """One row a record of these that a transaction read: `reader` and `writer` as texts.
