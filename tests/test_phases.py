@@ -409,6 +409,12 @@ def test_whether_a_producer_can_be_idle_for_so_long_that_it_is_forgotten(
     assert settings_of(scenario, make_plan(scenario, 1)).producers_expire is producers_expire
 
 
+def test_an_existing_cluster_may_have_forgotten_producers_before_the_run() -> None:
+    scenario = read_scenario(SCENARIO, "x")
+    plan = make_plan(scenario, 1)
+    assert settings_of(scenario.model_copy(update={"system": "external"}), plan).producers_expire
+
+
 @pytest.mark.parametrize(
     ("loads", "idempotence"),
     [

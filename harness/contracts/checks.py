@@ -77,8 +77,9 @@ class Settings:
     tombstones_seen_ms: int = 86_400_000
     """A replica that was out of the ISR for less time has copied each tombstone of an internal topic before cleaners
     removed it: `log.cleaner.delete.retention.ms` less `replica.lag.time.max.ms`."""
-    producers_expire: bool = False
-    """Whether a broker may forget a producer during the run: one that is idle for `producer.id.expiration.ms`."""
+    producers_expire: bool = True
+    """Whether a broker may have forgotten a producer that was idle for `producer.id.expiration.ms`; so it is assumed
+    where that is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,6 +38,7 @@ SETTINGS = Settings(
     unclean_leader_election=False,
     idempotence=True,
     inherited_by_topics=INHERITED_BY_TOPICS,
+    producers_expire=False,
 )
 RUNS = T.StructType([T.StructField("run_id", T.StringType()), *(T.StructField(kind, LINES) for kind in SCHEMAS)])
 

@@ -20,7 +20,13 @@ from harness.verdict import SystemVerdict
 from tests.analysis.fact_rows import Row, facts, remark
 from tests.analysis.protocol_rows import configured
 
-STRICT = Settings(acks=frozenset({-1}), min_insync_replicas=2, unclean_leader_election=False, idempotence=True)
+STRICT = Settings(
+    acks=frozenset({-1}),
+    min_insync_replicas=2,
+    unclean_leader_election=False,
+    idempotence=True,
+    producers_expire=False,
+)
 UNCLEAN = replace(STRICT, unclean_leader_election=True)
 POWER_LOSS = replace(STRICT, power_loss=True)
 DELETING = replace(STRICT, deleting_topics="orders,events")
