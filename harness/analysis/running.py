@@ -1,4 +1,4 @@
-"""How are all checks run by one job, so that one that breaks, or a run that breaks it, costs no other its answer?"""
+"""How are all checks run by few jobs, so that one that breaks, or a run that breaks it, costs no other its answer?"""
 
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from harness.analysis.check_helpers.excuses import within_power_losses
 from harness.analysis.check_helpers.findings import phrase
 from harness.analysis.check_helpers.settings import settings_at_once
 from harness.analysis.engine.bisection import bisect_rows
-from harness.analysis.engine.compat import to_write
+from harness.analysis.engine.compat import is_local, to_write
 from harness.analysis.engine.hadoop import Folder
 from harness.analysis.engine.jvm import raise_if_engine_lost
 from harness.analysis.facts.build import Facts
@@ -27,6 +27,8 @@ Part = TypeVar("Part", Check, Assumption, Subject)
 
 MESSAGE_LIMIT = 300
 """Characters of an error's first line."""
+CHECKS_A_JOB = 16
+"""On a cluster, where nothing cuts plans in pieces: the plan of all checks took the driver more than a gigabyte."""
 
 Unknown = dict[tuple[str, str], str]
 """Why a run could not be judged, by run id and check."""
@@ -41,10 +43,11 @@ def run_checks(
     counts: Mapping[str, Mapping[str, int]],
     folder: Folder,
 ) -> Unknown:
-    """Add the findings of all checks to `folder` by one job; return which runs could not be judged by which check.
+    """Add the findings of all checks to `folder`; return which runs could not be judged by which check.
 
-    Where that job breaks, the checks are asked one by one, and one that breaks about fewer and fewer runs, so that
-    neither a bad check nor a bad run costs the answers of others. Checks that may be prefiltered read the `slices`.
+    One job does that, on a cluster a few jobs. Where one breaks, its checks are asked one by one, and one that breaks
+    about fewer and fewer runs, so that neither a bad check nor a bad run costs the answers of others. Checks that may
+    be prefiltered read the `slices`.
     """
     unknown = unknown_runs(plugins, facts, counts)
 
@@ -63,7 +66,9 @@ def run_checks(
             folder.mkdir(exist_ok=True)  # Sail makes none for no rows, but that nothing was found is evidence
 
     able = [check for check in plugins if any((run_id, check.name) not in unknown for run_id in counts)]
-    for check, _ in broken_parts(able, write):
+    size = max(len(able), 1) if is_local(spark) else CHECKS_A_JOB
+    jobs = [able[first : first + size] for first in range(0, len(able), size)]
+    for check, _ in [each for job in jobs for each in broken_parts(job, write)]:
         of_check = {run_id: settings[run_id] for run_id in counts if (run_id, check.name) not in unknown}
         # a check that decides by a value in Python breaks for columns alone
         for run_ids in _of_same_settings(of_check):

@@ -240,6 +240,31 @@ def test_facts_that_are_not_kept_are_made_where_a_check_reads_them(spark: "Spark
     assert judgement.counts.keys() == {*read_by(check), *of_subjects, "evidence", "sends"}
 
 
+def test_on_a_cluster_no_plan_is_of_more_than_a_few_checks(
+    spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from harness.analysis import running
+    from harness.analysis.frames import union
+
+    folder = write_intact_run(tmp_path / "run")
+    lose(folder, 7)
+    sizes: list[int] = []
+
+    def counted(frames: "list[DataFrame]", **options: bool) -> "DataFrame":
+        sizes.extend([len(frames)] * (not options))
+        return union(frames, **options)
+
+    monkeypatch.setattr(running, "union", counted)
+    checks = ["I3", "I10", "I11", "I24", "lost-write"]
+    (on_one_machine,) = answers(spark, [folder], checks, RunFolder(tmp_path / "local"))
+    monkeypatch.setattr(running, "is_local", lambda _session: False)
+    monkeypatch.setattr(running, "CHECKS_A_JOB", 2)
+    (on_a_cluster,) = answers(spark, [folder], checks, RunFolder(tmp_path / "cluster"))
+    assert sizes == [5, 2, 2, 1]
+    assert on_a_cluster.checks == on_one_machine.checks
+    assert verdicts(on_a_cluster)["lost-write"] is FAIL
+
+
 def test_judging_again_forgets_the_findings_before(spark: "SparkSession", tmp_path: Path) -> None:
     from harness.analysis.judge import judge
 
