@@ -168,11 +168,13 @@ def _apache_spark(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatc
 @pytest.fixture(scope="session")
 def apache_spark(pytestconfig: pytest.Config) -> "Iterator[SparkSession]":
     """Apache Spark, one for all tests that need it and not another engine."""
-    from harness.analysis.engine.session import spark_session, tuned
+    from harness.analysis.engine.session import CONF_VARIABLE, spark_session, tuned
 
     with shared(pytestconfig, SPARK) as running:
         running.callback(gc.collect)  # objects that call the JVM when they are collected cannot do so later
-        session = running.enter_context(spark_session())
+        with pytest.MonkeyPatch.context() as environment:
+            environment.setenv(CONF_VARIABLE, "spark.driver.memory=4g")  # with 2 GB a fifth of its time is garbage
+            session = running.enter_context(spark_session())
         running.enter_context(tuned(session, 0))
         yield session
 
