@@ -16,7 +16,7 @@ from harness.analysis.tables.table import Table
 
 PLANNERS = 2
 """Plans made at once, each by one thread."""
-TASKS_A_PART = 4
+TASKS_A_PART = 2
 """As much as so many tasks of Apache Spark join is joined at a time by Sail."""
 PARTITION_KEY = ("run_id", "topic", "partition")
 REPLICA_KEY = (*PARTITION_KEY, "broker")
@@ -84,20 +84,20 @@ def stored(frame: DataFrame) -> DataFrame:
     return checkpointed([frame])[0] if is_local(frame.sparkSession) else frame
 
 
-def by_parts(
-    make: Callable[[DataFrame, DataFrame], DataFrame], left: DataFrame, right: DataFrame, *, on: Sequence[str]
-) -> DataFrame:
-    """Return what is made of two frames that it joins by these columns.
+def by_parts(make: Callable[..., DataFrame], *frames: DataFrame, on: Sequence[str]) -> DataFrame:
+    """Return what is made of frames that it groups or joins by these columns.
 
-    For a large history on Sail, which keeps the tables of its joins in memory, it is made of a part of both at a time,
-    by a hash of the columns; Apache Spark has tasks for that.
+    For a large history on Sail, which keeps the tables of groups and joins in memory, it is made of a part of each at a
+    time, by a hash of the columns, which have the same types in each; Apache Spark has tasks for that.
     """
-    spark = left.sparkSession
+    spark = frames[0].sparkSession
     parts = int(str(spark.conf.get("spark.sql.shuffle.partitions"))) // TASKS_A_PART if is_sail(spark) else 1
     if parts <= 1:
-        return make(left, right)
+        return make(*frames)
+    if len({tuple(dict(each.dtypes)[name] for name in on) for each in frames}) > 1:
+        raise ValueError(f"equal values of different types have different hashes: {', '.join(on)}")
     part = F.pmod(F.xxhash64(*on), F.lit(parts))
-    return balanced_union([stored(make(left.where(part == n), right.where(part == n))) for n in range(parts)])
+    return balanced_union([stored(make(*(each.where(part == n) for each in frames))) for n in range(parts)])
 
 
 def made_once(make: Callable[Concatenate[DataFrame, P], DataFrame]) -> Callable[Concatenate[DataFrame, P], DataFrame]:

@@ -4,7 +4,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from harness.analysis.engine.session import configured
-from harness.analysis.frames import TASKS_A_PART
+from harness.analysis.frames import TASKS_A_PART, by_parts
 from harness.contracts import registry
 from tests.checks.answers import batches_of, confirm, judged, tables_in
 
@@ -14,7 +14,15 @@ OF_A_LARGE_HISTORY = {"spark.sql.shuffle.partitions": str(3 * TASKS_A_PART)}
 @pytest.mark.spark
 @pytest.mark.parametrize(
     "check",
-    ["exactly-once", "lost-committed-write", "precommitted-read", "torn-transaction", "transaction-cycles"],
+    [
+        "exactly-once",
+        "int-poll-skip",
+        "lost-committed-write",
+        "poll-skip",
+        "precommitted-read",
+        "torn-transaction",
+        "transaction-cycles",
+    ],
 )
 def test_a_large_history_is_judged_part_by_part(check: str, spark: SparkSession) -> None:
     plugin = registry.check(check)
@@ -23,3 +31,10 @@ def test_a_large_history_is_judged_part_by_part(check: str, spark: SparkSession)
             for batch in batches_of(spark, cases):
                 for name, answer in judged(plugin, batch).items():
                     confirm(cases[name], answer)
+
+
+@pytest.mark.spark
+def test_parts_by_equal_values_of_other_types_are_refused(spark: SparkSession) -> None:
+    frames = [spark.range(3).selectExpr(f"cast(id as {type_}) id") for type_ in ("int", "bigint")]
+    with configured(spark, OF_A_LARGE_HISTORY), pytest.raises(ValueError, match="hashes: id"):
+        by_parts(lambda left, right: left.join(right, on="id"), *frames, on=["id"])

@@ -8,7 +8,7 @@ from harness.analysis.check_helpers.compaction import SUPERSEDED, with_supersede
 from harness.analysis.check_helpers.findings import event
 from harness.analysis.check_helpers.log_starts import decided, deletable
 from harness.analysis.check_helpers.records import stays_readable
-from harness.analysis.frames import PARTITION_KEY, in_order, made_once
+from harness.analysis.frames import PARTITION_KEY, by_parts, in_order, made_once
 from harness.contracts.checks import Settings, Severity
 from harness.store.history import READ_COMMITTED, READ_UNCOMMITTED
 
@@ -34,6 +34,12 @@ def skips(facts: dict[str, DataFrame], settings: Settings, *, within_poll: bool)
 
 @made_once
 def _skips(
+    poll_steps: DataFrame, polls: DataFrame, sends: DataFrame, replicas: DataFrame, superseded: DataFrame
+) -> DataFrame:
+    return by_parts(_skips_of_partitions, poll_steps, polls, sends, replicas, superseded, on=PARTITION_KEY)
+
+
+def _skips_of_partitions(
     poll_steps: DataFrame, polls: DataFrame, sends: DataFrame, replicas: DataFrame, superseded: DataFrame
 ) -> DataFrame:
     """Of both kinds; the record before a step was read too, so what follows it among all offsets read is skipped.

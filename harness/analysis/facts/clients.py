@@ -3,7 +3,7 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.frames import PARTITION_KEY, conform, null_if_unknown, partition_number
+from harness.analysis.frames import PARTITION_KEY, by_parts, conform, null_if_unknown, partition_number
 from harness.analysis.sources.state_changes import StateChanges
 from harness.analysis.sources.typed import ARGUMENTS, OPERATIONS
 from harness.analysis.tables.schemas import POLLS, SENDS
@@ -18,6 +18,7 @@ _BLOCK = 2**_BLOCK_BITS
 """Offsets of a block: as many as a long has bits."""
 MOST_UNPLACED = 10_000
 """Acknowledged sends without an offset that are looked for among what was read; more of them are left as they are."""
+_OPERATION = ("run_id", "process", "index", "kind")
 _OF_POLL = ("run_id", "process", "index", "time_ns", "mode", "isolation")
 _ANSWER = "struct(base_offset, last_offset, time_ns, leader_epoch)"
 _EPOCH = """array_max(transform(
@@ -37,10 +38,14 @@ def completed(lines: DataFrame) -> DataFrame:
 
     Without an end it is an info. Of two ends ok outranks info and info outranks fail, as their names sort backwards.
     """
+    return by_parts(_completed, lines, on=_OPERATION)
+
+
+def _completed(lines: DataFrame) -> DataFrame:
     is_end = F.col("type") != OpType.INVOKE.value
     is_ok = F.col("type") == OpType.OK.value
     return (
-        lines.groupBy("run_id", "process", "index", "kind")
+        lines.groupBy(*_OPERATION)
         .agg(
             F.min("time_ns").alias("invoke_ns"),
             F.max(F.when(is_end, F.col("time_ns"))).alias("complete_ns"),

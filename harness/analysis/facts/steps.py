@@ -6,7 +6,7 @@ from pyspark.sql.window import Window, WindowSpec
 
 from harness.analysis.check_helpers.records import acknowledged
 from harness.analysis.facts.clients import of_kind
-from harness.analysis.frames import as_number, conform, in_order, stored
+from harness.analysis.frames import as_number, by_parts, conform, in_order, stored
 from harness.analysis.sources.reading import no_rows, of_table
 from harness.analysis.tables.clients import END_OFFSETS, POLL_STEPS, PROMISED_ANSWERS, SCRIPTS, SEND_REVERSALS
 from harness.store.history import READ_COMMITTED, OpKind, OpType
@@ -48,7 +48,7 @@ def poll_steps_of_many(polls: DataFrame, few: int = FEW) -> DataFrame:
     if not number:
         return no_rows(polls.sparkSession, of_table(POLL_STEPS))
     if number > few:
-        return poll_steps(polls)
+        return by_parts(poll_steps, polls, on=_READER)
     around = polls.withColumn("reader", reader).join(F.broadcast(odd), on=["reader", "index"], how="inner")
     return conform(_steps(around).where("odd"), POLL_STEPS)
 

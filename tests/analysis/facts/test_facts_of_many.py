@@ -12,27 +12,32 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from harness.analysis.engine.session import configured
 from harness.analysis.facts.availability import availability
 from harness.analysis.facts.build import Facts, fact_path, read_facts, through_files, written_counts
-from harness.analysis.facts.clients import sends
+from harness.analysis.facts.clients import completed, sends
 from harness.analysis.facts.steps import (
     poll_steps,
     poll_steps_of_many,
     send_reversals,
     send_reversals_of_many,
 )
+from harness.analysis.frames import TASKS_A_PART
 from harness.analysis.judge import Question, judge_sources
 from harness.analysis.prefilter import prefiltered
+from harness.analysis.sources.reading import read
 from harness.analysis.sources.state_changes import StateChanges
 from harness.contracts import registry
 from harness.contracts.checks import Settings
 from harness.store.folder import RunFolder
 from tests.analysis.prefilter_histories import tables
+from tests.analysis.run_folders import write_intact_run
 from tests.verdicts import FAIL, PASS
 from tools.typed_history import RUN_ID, make
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole]
 
+PART_BY_PART = {"spark.sql.shuffle.partitions": str(3 * TASKS_A_PART)}
 SEEDS = range(800)
 SHIFT = 58
 """Of offsets: some answers are to batches that begin in one block of 64 offsets and end in another."""
@@ -79,12 +84,21 @@ def test_what_has_no_rows_takes_the_place_of_what_had(spark: SparkSession, tmp_p
     assert pads.dataset(fact_path(tmp_path, "some"), format="parquet").schema.names == ["number"]
 
 
+def test_operations_of_many_lines(spark: SparkSession, tmp_path: Path) -> None:
+    lines = read(spark, [write_intact_run(tmp_path / "run")], make_tables=False).lines["operations"]
+    expected = texts(completed(lines))
+    assert expected.total() > 40
+    with configured(spark, PART_BY_PART):
+        assert texts(completed(lines)) == expected
+
+
 @pytest.mark.parametrize("few", [100_000, 0], ids=["of which few are odd", "of which many are odd"])
-def test_steps_of_many_polls(few: int, facts: Facts) -> None:
+def test_steps_of_many_polls(few: int, facts: Facts, spark: SparkSession) -> None:
     polls = in_order(facts["polls"], *PLACE_IN_A_POLL)
     expected = texts(poll_steps(polls))
     assert expected.total() > 100
-    assert texts(poll_steps_of_many(polls, few)) == expected
+    with configured(spark, PART_BY_PART):
+        assert texts(poll_steps_of_many(polls, few)) == expected
 
 
 @pytest.mark.parametrize("few", [100_000, 0], ids=["of which few are odd", "of which many are odd"])
