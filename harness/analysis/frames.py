@@ -16,7 +16,7 @@ from harness.analysis.tables.table import Table
 
 PLANNERS = 2
 """Plans made at once, each by one thread."""
-TASKS_A_PART = 2
+TASKS_A_PART = 4
 """As much as so many tasks of Apache Spark join is joined at a time by Sail."""
 PARTITION_KEY = ("run_id", "topic", "partition")
 REPLICA_KEY = (*PARTITION_KEY, "broker")

@@ -106,8 +106,8 @@ Facts = dict[str, DataFrame]
 
 LINES = ".lines"
 """Folder of the lines as Parquet, while facts are made of them."""
-WRITERS = 4
-"""Jobs at once: most of a small job is planning, which one thread does alone."""
+WRITERS, WRITERS_OF_MANY = 4, 2
+"""Jobs at once: most of a small job is planning, which one thread does alone; of many rows each needs memory."""
 HISTORY = "history"
 """One row a change of a znode."""
 _READ_ONCE = {"journal", "liveness", DELETED, FetchResponse.ev, LIVES, TRANSITIONS}
@@ -383,7 +383,8 @@ def written_counts(folder: Path) -> dict[str, int]:
 
 def write_facts(facts: Mapping[str, DataFrame], folder: Folder) -> None:
     """Write every fact below `folder`."""
-    in_threads([partial(_write, frame, fact_path(folder, name)) for name, frame in facts.items()])
+    jobs = [partial(_write, frame, fact_path(folder, name)) for name, frame in facts.items()]
+    in_threads(jobs, WRITERS_OF_MANY)
 
 
 def read_facts(spark: SparkSession, folder: Path) -> Facts:
@@ -415,9 +416,9 @@ def _save(frame: DataFrame, path: Folder) -> None:
         _write(frame, path)
 
 
-def in_threads(jobs: list[Callable[[], None]]) -> None:
+def in_threads(jobs: Sequence[Callable[[], None]], at_once: int = WRITERS) -> None:
     """Run the jobs a few at a time; raises what the first of them raised, after all have ended."""
-    with ThreadPoolExecutor(max_workers=WRITERS) as pool:
+    with ThreadPoolExecutor(max_workers=at_once) as pool:
         futures = [pool.submit(job) for job in jobs]
     for future in futures:
         future.result()

@@ -155,7 +155,7 @@ def _with_transaction_outcomes(sends: DataFrame, operations: DataFrame, commits:
         return sends.withColumn("transaction_outcome", aborted)
     outcomes = transaction_outcomes(operations)
     outcomes = outcomes if many else F.broadcast(outcomes)
-    said = sends.join(outcomes, on=["run_id", "process", "transaction"], how="left")
+    said = outcomes.join(sends, on=["run_id", "process", "transaction"], how="right")  # Sail keeps the left side
     return said.withColumn("transaction_outcome", F.coalesce("transaction_outcome", aborted))
 
 
