@@ -11,7 +11,7 @@ from harness.contracts import registry
 from harness.errors import PluginError, Refused
 from harness.scenario import capabilities
 from harness.scenario.file import read_scenario
-from harness.scenario.model import FaultSpec, Scenario
+from harness.scenario.model import FaultSpec, Scenario, StepSpec
 from harness.scenario.plan import make_plan
 from tests.fake_cluster import FakeCluster
 
@@ -107,6 +107,11 @@ def test_a_power_that_the_driver_never_has_is_missing(drivers: dict[str, dict[st
 def test_zookeeper_syncs_what_it_writes_where_its_syncs_may_be_slow(target: str, syncs: bool) -> None:
     fault = FaultSpec(kind="slow-sync", at_s=1, duration_s=2, target=target)
     assert capabilities.slows_zookeeper(scenario("kill").model_copy(update={"faults": [fault]})) is syncs
+
+
+def test_the_target_of_a_step_is_a_role_of_a_broker() -> None:
+    steps = [StepSpec(inject="slow-sync", target="A")]
+    assert not capabilities.slows_zookeeper(scenario("kill").model_copy(update={"faults": [], "steps": steps}))
 
 
 def test_disks_of_kafka_fail_only_where_a_process_can_be_traced(
