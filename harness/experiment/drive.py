@@ -265,6 +265,7 @@ async def drive_cluster(run: Run, driver: ClusterDriver, progress: Progress, not
             requests=Requests(
                 transport=TcpTransport(partial(opened, security=security_of(status.client))),
                 bootstrap=list(map(_address, status.bootstrap_servers.split(","))),
+                controllers={id_: _address(place) for id_, place in status.controllers.items()},
                 recorder=Recorder(
                     STEPS_PROCESS, _written_by_steps(scenario, folder.operations_of(STEPS_PROCESS), stack), now_ns
                 ),

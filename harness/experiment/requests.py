@@ -40,6 +40,9 @@ UNREADY = frozenset(
 )
 """Errors after which a request has had no effect, so that it may be sent again."""
 
+OF_CONTROLLERS = frozenset({"DescribeQuorum"})
+"""Requests that go to a controller of a quorum itself; a broker would pass them on to the one that it knows."""
+
 Find = Callable[[], Awaitable[int]]
 """Returns the broker that a request goes to now, -1 while there is none."""
 Address = tuple[str, int]
@@ -52,6 +55,8 @@ class Requests:
     transport: Transport
     bootstrap: Sequence[Address]
     recorder: Recorder
+    controllers: Mapping[int, Address] = field(default_factory=dict)
+    """Where those of a quorum listen, by id."""
     _kept: dict[str, Any] = field(default_factory=dict)
     _begun: "dict[str, asyncio.Task[dict[str, Any]]]" = field(default_factory=dict)
     """By name, requests whose answers later steps await."""
@@ -149,7 +154,7 @@ class Requests:
         while True:
             try:
                 broker = await find()
-                host, port = await self._address(broker)
+                host, port = await self._address(broker, step.ask or "")
                 left_s = max(RETRY_S, deadline_s - _now_s())
                 return broker, await self.transport.connect(host, port, client_id=PROCESS, timeout_s=left_s)
             except (PeerError, ClusterError) as error:
@@ -166,10 +171,14 @@ class Requests:
         answer = await self._of_any(asked, FIND_VERSION)
         return NO_BROKER if answer.error_code else int(answer.node_id)
 
-    async def _address(self, broker: int) -> Address:
-        """Return where a broker listens to clients; raises ClusterError."""
+    async def _address(self, broker: int, api: str) -> Address:
+        """Return where a broker listens to clients, or as a controller; raises ClusterError."""
         if broker == NO_BROKER:
             raise ClusterError("no broker has the role")
+        if api in OF_CONTROLLERS:
+            if broker not in self.controllers:
+                raise ClusterError(f"broker {broker} is no controller of a quorum")
+            return self.controllers[broker]
         metadata = await self._of_any(MetadataRequest(topics=[]), METADATA_VERSION)
         for each in metadata.brokers:
             if each.node_id == broker:

@@ -49,6 +49,9 @@ def test_the_answer_has_the_assignment(assignment: bytes, partitions: list[tuple
     assert partitions == (given and [(str(each["topic_id"]), each["partitions"]) for each in given])
 
 
-def test_only_later_requests_are_not_served() -> None:
+def test_only_later_requests_and_those_of_a_quorum_are_not_served() -> None:
     served = {api.request for api in APIS.values()}
-    assert [name for name, request in REQUESTS.items() if request not in served] == ["ConsumerGroupHeartbeat"]
+    assert [name for name, request in REQUESTS.items() if request not in served] == [
+        "ConsumerGroupHeartbeat",
+        "DescribeQuorum",
+    ]

@@ -98,6 +98,11 @@ def test_a_writer_sends_what_its_step_says_and_all_is_acknowledged_before_the_ne
             id="another answer",
         ),
         pytest.param(
+            [{"ask": "DescribeQuorum", "version": 0, "target": "A", "expect": {}, "within_s": 3}],
+            "step 1 of 2 could not be taken: DescribeQuorum could not be sent: broker",
+            id="a controller of a quorum where there is none",
+        ),
+        pytest.param(
             [{"inject": "kill", "target": "A"}, {"inject": "kill", "target": "A"}],
             "step 2 of 3 could not be taken: kill A: broker",
             id="a fault without targets",

@@ -1,8 +1,9 @@
-"""Messages of later releases of Kafka: a scenario's steps send them, and the built-in broker does not serve them.
+"""Messages of later releases and of KRaft: steps of a scenario send them, and the built-in broker does not serve them.
 
-kafka-python ships no spec of them.
+kafka-python ships no spec of those that are declared here.
 """
 
+from kafka.protocol.admin import DescribeQuorumRequest, DescribeQuorumResponse
 from kafka.protocol.api_message import ApiMessage
 
 from harness.broker.wire import specs
@@ -17,5 +18,5 @@ class ConsumerGroupHeartbeatResponse(ApiMessage, load_json=specs):
     """The member's epoch, and its partitions if they have changed."""
 
 
-LATER_REQUESTS: tuple[type[ApiMessage], ...] = (ConsumerGroupHeartbeatRequest,)
-RESPONSES[ConsumerGroupHeartbeatResponse.API_KEY] = ConsumerGroupHeartbeatResponse
+LATER_REQUESTS: tuple[type[ApiMessage], ...] = (ConsumerGroupHeartbeatRequest, DescribeQuorumRequest)
+RESPONSES |= {each.API_KEY: each for each in (ConsumerGroupHeartbeatResponse, DescribeQuorumResponse)}

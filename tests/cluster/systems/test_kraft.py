@@ -27,7 +27,7 @@ def layout(root: Path, controllers: int) -> ClusterLayout:
     return made
 
 
-def written(cluster: ClusterLayout, broker_id: int, requested: dict[str, str]) -> dict[str, str]:
+def written(cluster: ClusterLayout, broker_id: int, requested: dict[str, str], system: str = KRAFT) -> dict[str, str]:
     driver = DriverProperties(
         client_address=f"h:{100 + broker_id}",
         peer_address=f"h:{200 + broker_id}",
@@ -36,7 +36,7 @@ def written(cluster: ClusterLayout, broker_id: int, requested: dict[str, str]) -
         controllers=cluster.quorum_addresses,
         controller_listens_on=cluster.controllers.get(broker_id) if cluster.relay_controllers else None,
     )
-    path = system_named(KRAFT).configure(cluster, broker_id, requested, driver)
+    path = system_named(system).configure(cluster, broker_id, requested, driver)
     lines = path.read_text(encoding="utf-8").replace("\\", "").splitlines()
     return dict(line.split("=", 1) for line in lines)
 
@@ -104,6 +104,14 @@ def test_so_does_a_controller_that_is_no_broker(tmp_path: Path) -> None:
     assert own["controller.quorum.voters"] == "101@127.0.0.1:901,102@127.0.0.1:902"
     assert own["listeners"] == "CONTROLLER://127.0.0.1:402"
     assert own["advertised.listeners"] == "CONTROLLER://127.0.0.1:902"
+
+
+def test_a_controller_of_an_older_release_advertises_nothing(tmp_path: Path) -> None:
+    combined = replace(layout(tmp_path, 1), relay_controllers={0: 900})
+    own = written(combined, 0, {}, "kafka:3.6.2")
+    assert own["controller.quorum.voters"] == "0@127.0.0.1:900"
+    assert own["listeners"] == "PLAINTEXT://h:100,REPL://h:200,CONTROLLER://127.0.0.1:300"
+    assert own["advertised.listeners"] == "PLAINTEXT://h:100,REPL://h:200"
 
 
 @pytest.mark.parametrize(

@@ -104,6 +104,22 @@ def test_what_lines_tell(lines: list[str], events: list[Event]) -> None:
     assert not reader.unknown
 
 
+@pytest.mark.parametrize(
+    ("lines", "events"),
+    [
+        pytest.param([BEGUN, STOPPED], [STARTED, BrokerStop(controlled=False)], id="a process starts and stops"),
+        pytest.param([INCARNATED, REGISTERED], [BrokerRegistered(czxid=19)], id="it is registered"),
+        pytest.param([LED], [ControllerElected(controller_epoch=1, epoch_zk_version=None)], id="it leads the quorum"),
+        pytest.param([HANDED_OVER, STOPPED], [BrokerStop(controlled=True)], id="it stops when it may"),
+        pytest.param([START, CONNECTED], [], id="what belongs to ZooKeeper is nothing"),
+    ],
+)
+def test_what_lines_of_a_release_tell_that_could_have_zookeeper(lines: list[str], events: list[Event]) -> None:
+    reader = LogReader(wording("3.6.2"))
+    in_scala = (line.replace("org.apache.kafka.server.BrokerL", "kafka.server.BrokerL") for line in lines)
+    assert [event for _, _, event in reader.events(in_scala)] == events
+
+
 def test_a_process_calls_itself_by_its_incarnation() -> None:
     reader = LogReader(wording("4.4.0"))
     process, _, _ = list(reader.events(iter([BEGUN, INCARNATED, REGISTERED])))[-1]

@@ -31,8 +31,13 @@ def session_timeout(requested: Mapping[str, str], usual: Mapping[str, str]) -> d
     return {SESSION_TIMEOUT: timeout, ZOOKEEPER_SESSION_TIMEOUT: timeout}
 
 
-def changed(broker_id: int, driver: "DriverProperties", *, broker: bool) -> Callable[[dict[str, str]], dict[str, str]]:
-    """Return what makes properties of those of a broker with ZooKeeper, for a broker, or a controller that is none."""
+def changed(
+    broker_id: int, driver: "DriverProperties", *, broker: bool, advertises: bool
+) -> Callable[[dict[str, str]], dict[str, str]]:
+    """Return what makes properties of those of a broker with ZooKeeper, for a broker, or a controller that is none.
+
+    Where controllers may advertise nothing, only the list of voters says where each is reached.
+    """
 
     def change(own: dict[str, str]) -> dict[str, str]:
         timeout = session_timeout(own, own)[SESSION_TIMEOUT]
@@ -49,7 +54,7 @@ def changed(broker_id: int, driver: "DriverProperties", *, broker: bool) -> Call
             reached, bound = driver.controllers[broker_id], driver.controller_listens_on
             roles.append("controller")
             listeners.append(f"{CONTROLLER_LISTENER}://{bound or reached}")
-            advertised += [f"{CONTROLLER_LISTENER}://{reached}"] if bound else []
+            advertised += [f"{CONTROLLER_LISTENER}://{reached}"] if bound and advertises else []
         return {
             SESSION_TIMEOUT: timeout,
             "broker.heartbeat.interval.ms": str(int(timeout) // HEARTBEATS),

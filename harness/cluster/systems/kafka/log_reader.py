@@ -14,6 +14,7 @@ from typing import NamedTuple
 from harness.cluster.systems.kafka.line_events import Make
 from harness.cluster.systems.kafka.patterns import MISSING_FIELDS, PATTERNS, Pattern
 from harness.cluster.systems.kafka.process_state import ProcessState
+from harness.cluster.systems.kafka.releases import release_of
 from harness.events import BrokerStart, Event
 
 _INSTANT = r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d),(\d{3})"
@@ -80,8 +81,9 @@ def wording(version: str, cluster: str = "") -> Wording:
 
 
 def _patterns(version: str) -> list[Pattern]:
-    release = tuple(map(int, version.split(".")))
-    return [pattern for pattern in PATTERNS if pattern.since <= release < pattern.before]
+    release = release_of(version)
+    of_time = [pattern for pattern in PATTERNS if pattern.since <= release.number < pattern.before]
+    return [pattern for pattern in of_time if pattern.quorum is not release.zookeeper]
 
 
 @dataclass(slots=True)

@@ -52,16 +52,26 @@ class Pattern(NamedTuple):
     """The first release that words it otherwise, or is silent."""
     watched: str = ""
     """How lines look that some pattern of the logger must know; empty where others may well look alike."""
+    quorum: bool | None = None
+    """Whether only releases without ZooKeeper, or only those with it, log such lines; None: both."""
 
 
 PATTERNS = (
-    Pattern(BrokerStart, "kafka.server.KafkaServer", r"starting", line_events.starts, before=_QUORUM),
+    Pattern(BrokerStart, "kafka.server.KafkaServer", r"starting", line_events.starts, quorum=False),
     Pattern(
         None,
         "kafka.server.KafkaServer",
         r"\[.*\],? Controlled shutdown (?:request returned successfully|succeeded).*",
         line_events.hands_over,
+        quorum=False,
+    ),
+    Pattern(
+        None,
+        "kafka.server.BrokerLifecycleManager",
+        r"\[.*\] The controller has asked us to exit controlled shutdown\.",
+        line_events.hands_over,
         before=_QUORUM,
+        quorum=True,
     ),
     Pattern(
         None,
@@ -70,10 +80,17 @@ PATTERNS = (
         line_events.hands_over,
         since=_QUORUM,
     ),
+    Pattern(BrokerStart, "kafka.server.SharedServer", r"\[.*\] Starting SharedServer", line_events.starts, quorum=True),
+    Pattern(BrokerStop, "kafka.server.BrokerServer", r"\[.*\] shut down completed", line_events.stops, quorum=True),
     Pattern(
-        BrokerStart, "kafka.server.SharedServer", r"\[.*\] Starting SharedServer", line_events.starts, since=_QUORUM
+        None,
+        "kafka.server.BrokerLifecycleManager",
+        r"\[.*\] Incarnation (?P<incarnation>[\w-]{22}) of broker \d+ in cluster \S+ is now STARTING\.",
+        line_events.is_incarnated,
+        before=_QUORUM,
+        quorum=True,
+        watched=r"\[.*\] Incarnation .*",
     ),
-    Pattern(BrokerStop, "kafka.server.BrokerServer", r"\[.*\] shut down completed", line_events.stops, since=_QUORUM),
     Pattern(
         None,
         "org.apache.kafka.server.BrokerLifecycleManager",
@@ -81,6 +98,15 @@ PATTERNS = (
         line_events.is_incarnated,
         since=_QUORUM,
         watched=r"\[.*\] Incarnation .*",
+    ),
+    Pattern(
+        BrokerRegistered,
+        "kafka.server.BrokerLifecycleManager",
+        r"\[.*\] Successfully registered broker \d+ with broker epoch (?P<czxid>\d+)",
+        line_events.registers,
+        before=_QUORUM,
+        quorum=True,
+        watched=r"\[.*\] Successfully registered broker .*",
     ),
     Pattern(
         BrokerRegistered,
@@ -95,23 +121,23 @@ PATTERNS = (
         "org.apache.kafka.controller.QuorumController",
         r"\[.*\] Becoming the active controller at epoch (?P<epoch>\d+), next write offset \d+\.",
         line_events.leads_quorum,
-        since=_QUORUM,
+        quorum=True,
         watched=r"\[.*\] Becoming the active controller .*",
     ),
-    Pattern(BrokerStop, "kafka.server.KafkaServer", r"\[.*\],? shut down completed", line_events.stops, before=_QUORUM),
+    Pattern(BrokerStop, "kafka.server.KafkaServer", r"\[.*\],? shut down completed", line_events.stops, quorum=False),
     Pattern(
         ZkSession,
         "org.apache.zookeeper.ClientCnxn",
         r"Session establishment complete .*, session ?id = (?P<session>0x[0-9a-f]+), .*",
         line_events.connects,
-        before=_QUORUM,
+        quorum=False,
     ),
     Pattern(
         ZkSession,
         "org.apache.zookeeper.ClientCnxn",
         r"(?:Session|Unable to read .* sessionid) 0x.*[Cc]losing socket connection.*reconnect.*",
         line_events.loses_connection,
-        before=_QUORUM,
+        quorum=False,
     ),
     Pattern(
         ZkSession,
@@ -126,7 +152,7 @@ PATTERNS = (
         r"\[.*\] Session expired\.",
         line_events.expires,
         since=(1, 1),
-        before=_QUORUM,
+        quorum=False,
     ),
     Pattern(
         BrokerRegistered,

@@ -16,16 +16,23 @@ class Release:
     """Artefacts (group, name, version) that it takes from the Java of its time, and ours has no more."""
     last_java: int | None = None
     """The last Java that it runs on, where ZooKeeper's is later than that."""
+    quorum: bool = False
+    """Whether it is started without ZooKeeper although it could have one."""
 
     @property
     def zookeeper(self) -> bool:
         """Whether it keeps its metadata in ZooKeeper; since 4.0 its controllers have a log of their own (KRaft)."""
-        return self.number < (WITHOUT_ZOOKEEPER,)
+        return self.number < (WITHOUT_ZOOKEEPER,) and not self.quorum
 
     @property
     def tells_answers(self) -> bool:
         """Whether its log is understood as to what it answers producers."""
         return self.number >= SINCE_ANSWERS
+
+    @property
+    def advertises_controllers(self) -> bool:
+        """Whether controllers may advertise where they are reached (KIP-853)."""
+        return self.number >= _CONTROLLERS_ADVERTISED
 
     @property
     def protocol(self) -> str:
@@ -46,6 +53,7 @@ SINCE_ANSWERS = (3, 9)
 """Patterns have been tried on what these word."""
 SINCE_LOGGER_LEVELS = (2, 4)
 """Brokers say at which levels they log (KIP-412)."""
+_CONTROLLERS_ADVERTISED = (3, 9)
 _FORMAT_STATED = (2, 4)
 """First release in which the format of records needs no setting."""
 _JAXB = ("javax.xml.bind", "jaxb-api", "2.3.1")
@@ -68,6 +76,7 @@ RELEASES = {
         Release(version="2.8.2", scala="2.13"),
         Release(version="3.0.2", scala="2.13"),
         Release(version="3.3.2", scala="2.13"),
+        Release(version="3.6.2", scala="2.13", quorum=True),
         Release(version="3.9.1", scala="2.13"),
         Release(version="4.4.0", scala="2.13"),
     )

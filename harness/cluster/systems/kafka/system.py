@@ -1,7 +1,7 @@
 """Apache Kafka of one release as the system under test: with ZooKeeper, or since 4.0 with a quorum of its own."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePath, PurePosixPath
 from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Self
@@ -118,10 +118,16 @@ class ApacheKafka:
         self, layout: "ClusterLayout", broker_id: int, requested: Mapping[str, str], driver: "DriverProperties"
     ) -> Path:
         """Write a broker's properties and its logging configuration; return the path of the former."""
-        change = dict if self.zookeeper else kraft.changed(broker_id, driver, broker=broker_id in layout.brokers)
+        change = dict if self.zookeeper else self._without_zookeeper(layout, broker_id, driver)
         path = broker_properties.write(layout, broker_id, {**PATIENCE, **requested}, driver, change)
         self._configure_logging(path)
         return path
+
+    def _without_zookeeper(
+        self, layout: "ClusterLayout", broker_id: int, driver: "DriverProperties"
+    ) -> Callable[[dict[str, str]], dict[str, str]]:
+        advertises = self.release.advertises_controllers
+        return kraft.changed(broker_id, driver, broker=broker_id in layout.brokers, advertises=advertises)
 
     def upgrades(self) -> list[str]:
         """Return the later releases that keep their metadata where this one does."""
