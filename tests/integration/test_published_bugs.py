@@ -39,6 +39,9 @@ SEEN_BY = {
     "kip-890": {"transactional-data"},
     "kafka-20734": {"markers-complete"},
     "kafka-13194": {"I9", "I10"},
+    "kafka-10614": {"promised-answers"},
+    "kafka-14704": {"promised-answers"},
+    "kafka-15489": {"promised-answers"},
 }
 """Checks of which at least one must find the bug, by scenario."""
 
