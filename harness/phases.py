@@ -27,7 +27,7 @@ from harness.judging.needs import require_evidence
 from harness.progress import Logged, Progress, number_of
 from harness.run.emits import logged_by
 from harness.run.run import Run
-from harness.scenario.capabilities import require_capabilities, required_capabilities, slows_zookeeper
+from harness.scenario.capabilities import require_capabilities, required_capabilities, slows_zookeeper, traces_syncs
 from harness.scenario.draws import with_drawn
 from harness.scenario.external import claimed, place_of, require_owned
 from harness.scenario.file import scenario_of, scenario_yaml
@@ -127,6 +127,7 @@ def start(
         separate_controllers=scenario.cluster.separate_controllers,
         needs=required_capabilities(scenario),
         zookeeper_syncs=slows_zookeeper(scenario),
+        sync_traces=traces_syncs(scenario),
         external=place_of(scenario),
         owner_pid=owner_pid,
         expires_after_s=None if owner_pid is not None else longest_life_s(scenario),

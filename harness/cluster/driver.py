@@ -191,6 +191,8 @@ class ClusterRequest:
     """The capabilities that faults will use; servers are started so that each is available."""
     zookeeper_syncs: bool = False
     """Whether ZooKeeper's servers sync their writes."""
+    sync_traces: bool = False
+    """Whether a tracer records the syncs of brokers that cannot do so themselves."""
     metrics: bool = False
     """Whether brokers serve metrics for Prometheus, each on a port of its own."""
     external: "ExternalCluster | None" = None

@@ -80,6 +80,8 @@ class ClusterLayout:
     """Whether brokers load the library that sets their wall clocks."""
     syncs: bool = False
     """Whether brokers that can do so record their syncs."""
+    sync_traces: bool = False
+    """Whether a tracer records the syncs of brokers that cannot do so."""
     intercepts: bool = False
     """Whether the relay reads Kafka's messages."""
     zookeeper_syncs: bool = False
@@ -201,6 +203,7 @@ class ClusterLayout:
             "relay_controllers": {str(id_): port for id_, port in self.relay_controllers.items()},
             "clocks": self.clocks,
             "syncs": self.syncs,
+            "sync_traces": self.sync_traces,
             "disk_files": self.disk_files,
             "disks": self.disks,
             "disk_errors": self.disk_errors,
@@ -238,6 +241,7 @@ class ClusterLayout:
                 relay_controllers={int(id_): port for id_, port in data.get("relay_controllers", {}).items()},
                 clocks=data.get("clocks", False),
                 syncs=data.get("syncs", False),
+                sync_traces=data.get("sync_traces", False),
                 disk_files=data.get("disk_files", False),
                 disks=data.get("disks", False),
                 disk_errors=data.get("disk_errors", False),

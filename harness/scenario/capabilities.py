@@ -6,6 +6,7 @@ from harness.cluster.disks import tracer
 from harness.cluster.driver import (
     DISK_ERRORS,
     DRIVER,
+    POWER,
     SLOW_SYNCS,
     RunExecutor,
 )
@@ -31,6 +32,11 @@ def require_capabilities(scenario: Scenario) -> None:
     fails_disks = DISK_ERRORS in required_capabilities(scenario)
     if fails_disks and not system_named(scenario.system).writes_logs_apart and tracer.lacking():
         raise Refused(f"the disks of {scenario.system} cannot be made to fail here: {tracer.lacking()}")
+    if traces_syncs(scenario) and system_named(scenario.system).syncs_are_traced:
+        if scenario.driver != "process":
+            raise Refused(f"the driver {scenario.driver} cannot trace the syncs of {scenario.system}; process can")
+        if tracer.lacking():
+            raise Refused(f"the syncs of {scenario.system} cannot be traced here: {tracer.lacking()}")
     _require_roles(scenario)
 
 
@@ -87,6 +93,12 @@ def slows_zookeeper(scenario: Scenario) -> bool:
         return False  # their targets are roles, which brokers have
     slow = (target for kind, target in scenario.targets if SLOW_SYNCS in registry.fault(kind).requires)
     return any(parse_target(target).role is Role.ZOOKEEPER for target in slow)
+
+
+def traces_syncs(scenario: Scenario) -> bool:
+    """Return whether a power loss of the scenario needs the syncs that a tracer records."""
+    losses = (parameters for kind, parameters in scenario.kinds if POWER in registry.fault(kind).requires)
+    return any(parameters.get("traced", False) for parameters in losses)
 
 
 def missing(driver: str, needed: Iterable[str]) -> dict[str, str]:

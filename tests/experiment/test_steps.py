@@ -266,6 +266,7 @@ def test_replicas_are_where_the_roles_are() -> None:
 @pytest.mark.parametrize(
     "name",
     [
+        "kafka-10101",
         "kafka-10284",
         "kafka-10706",
         "kafka-12890",
@@ -275,6 +276,7 @@ def test_replicas_are_where_the_roles_are() -> None:
         "kafka-13727",
         "kafka-14055",
         "kafka-14190",
+        "kafka-16541",
         "kafka-17754",
         "kafka-20734",
         "kafka-6082",

@@ -42,6 +42,8 @@ SEEN_BY = {
     "kafka-10614": {"promised-answers"},
     "kafka-14704": {"promised-answers"},
     "kafka-15489": {"promised-answers"},
+    "kafka-10101": {"I9", "I10"},
+    "kafka-16541": {"I27", "I9"},
 }
 """Checks of which at least one must find the bug, by scenario."""
 

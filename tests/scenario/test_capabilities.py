@@ -127,6 +127,49 @@ def test_disks_of_kafka_fail_only_where_a_process_can_be_traced(
     capabilities.require_capabilities(of_kafka)
 
 
+@pytest.mark.parametrize(
+    ("system", "driver", "lacking", "refused"),
+    [
+        pytest.param("kafka:3.9.1", "process", "", "", id="a process that can be traced"),
+        pytest.param(
+            "kafka:3.9.1",
+            "process",
+            "no strace",
+            r"the syncs of kafka:3\.9\.1 cannot be traced here: no strace",
+            id="no tracer",
+        ),
+        pytest.param(
+            "kafka:3.9.1",
+            "docker",
+            "",
+            r"the driver docker cannot trace the syncs of kafka:3\.9\.1; process can",
+            id="in containers",
+        ),
+        pytest.param("python", "docker", "no strace", "", id="the built-in broker, which tells them itself"),
+    ],
+)
+def test_syncs_of_kafka_are_traced_where_a_power_loss_needs_them(
+    drivers: dict[str, dict[str, str]],
+    monkeypatch: pytest.MonkeyPatch,
+    system: str,
+    driver: str,
+    lacking: str,
+    refused: str,
+) -> None:
+    monkeypatch.setattr(capabilities, "require_system", lambda _: None)
+    monkeypatch.setattr(tracer, "lacking", lambda: lacking)
+    base = scenario("power-loss").model_copy(update={"system": system, "driver": driver})
+    fault = FaultSpec(kind="power-loss", at_s=1, target="1", parameters={"traced": True})
+    traced = base.model_copy(update={"faults": [fault]})
+    assert (capabilities.traces_syncs(base), capabilities.traces_syncs(traced)) == (False, True)
+    capabilities.require_capabilities(base)
+    if refused:
+        with pytest.raises(Refused, match=refused):
+            capabilities.require_capabilities(traced)
+    else:
+        capabilities.require_capabilities(traced)
+
+
 def test_both_releases_of_an_upgrade_are_to_be_there(
     drivers: dict[str, dict[str, str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -153,6 +153,7 @@ class ProcessDriver(RelayCapabilities, FolderDiskPowers, ProcessLimits):
             planted_bugs=request.planted_bugs,
             clocks=CLOCK in request.needs,
             syncs=POWER in request.needs,
+            sync_traces=request.sync_traces,
             zookeeper_syncs=request.zookeeper_syncs,
             intercepts=request.intercepts,
             disks=DISK_SPACE in request.needs,

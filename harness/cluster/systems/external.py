@@ -36,6 +36,7 @@ class External:
     can_have_planted_bugs: ClassVar[bool] = False
     properties_are_ours: ClassVar[bool] = False
     writes_logs_apart: ClassVar[bool] = False
+    syncs_are_traced: ClassVar[bool] = False
 
     @classmethod
     def releases(cls) -> list[str]:

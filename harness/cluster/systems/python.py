@@ -38,6 +38,7 @@ class PythonBroker:
     can_have_planted_bugs: ClassVar[bool] = True
     properties_are_ours: ClassVar[bool] = True
     writes_logs_apart: ClassVar[bool] = True
+    syncs_are_traced: ClassVar[bool] = False
     zookeeper: ClassVar[bool] = True
     in_containers: ClassVar[bool] = True
 

@@ -103,6 +103,11 @@ class System(Protocol):
         """Whether its logs are read and written by calls at a position, which it uses for nothing else."""
         ...
 
+    @property
+    def syncs_are_traced(self) -> bool:
+        """Whether only a tracer can tell which files it has synced."""
+        ...
+
     def lacks(self) -> str:
         """Return why it cannot be started on this machine, in a sentence; empty if it can."""
         ...

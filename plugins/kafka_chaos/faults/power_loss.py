@@ -2,7 +2,7 @@
 
 With `protect_committed` it begins when every record has another complete replica, and the broker starts when the ISR is
 without it, so that a loss is a violation. Of Kafka, everything behind the last recovery point is lost, which is an
-upper bound.
+upper bound; with `traced` also what is before it and was never synced.
 
 Confirmed by: the process and its registration are gone, and what is left on the disk.
 """
@@ -31,6 +31,13 @@ class Parameters(MayLoseData):
     torn: Annotated[
         bool, Field(description="A part of the unsynced bytes may be left, with a garbled end; drawn from the seed")
     ] = True
+    traced: Annotated[
+        bool,
+        Field(
+            description="Of Kafka on `process`, segments and checkpoints that it never synced are lost too; strace"
+            " records its syncs from its start, so it cannot have a slow-sync or disk-error"
+        ),
+    ] = False
 
 
 class PowerLoss(LosesData):

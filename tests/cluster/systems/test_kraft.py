@@ -140,6 +140,14 @@ def test_storage_is_formatted_once_and_the_shell_becomes_the_broker(tmp_path: Pa
     assert script.endswith(f"kafka.Kafka {cluster.config_file(1).resolve()}")
 
 
+def test_a_broker_is_traced_from_its_start_where_its_syncs_are_to_be_known(tmp_path: Path) -> None:
+    cluster = layout(tmp_path, 3)
+    before = system_named(KRAFT).command(cluster, 1)[-1].rpartition("; exec ")[2]
+    after = system_named(KRAFT).command(replace(cluster, sync_traces=True), 1)[-1].rpartition("; exec ")[2]
+    assert after.startswith("strace -D -f ")
+    assert after.endswith(f" -A -o {cluster.sync_log(1).resolve()} {before}")
+
+
 def test_a_cluster_id_looks_like_no_option() -> None:
     ids = [cluster_id(str(number)) for number in range(500)]
     assert all(each[0].isalpha() and len(each) == 22 for each in ids)

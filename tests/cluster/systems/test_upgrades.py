@@ -31,7 +31,7 @@ VERSION = "2026-11-22 21:59:23,694 INFO org.apache.kafka.common.utils.AppInfoPar
         pytest.param("kafka:0.11.0.3", "0.10.2.2", "0.10.2.2 is no later release than 0.11.0.3", id="by numbers"),
         pytest.param(
             "kafka:3.3.2", "4.4.0", "4.4.0 has no ZooKeeper, where brokers of 3.3.2 keep their metadata; releases to"
-            " upgrade to: 3.9.1", id="one without ZooKeeper"
+            " upgrade to: 3.7.1, 3.9.1", id="one without ZooKeeper"
         ),
         pytest.param("kafka:3.9.1", "4.4.0", "releases to upgrade to: none", id="the last one with ZooKeeper"),
         pytest.param("kafka:3.3.2", "3.9", "no Apache Kafka '3.9'; known releases: 0.10.2.2,", id="no release"),

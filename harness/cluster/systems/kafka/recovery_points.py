@@ -3,17 +3,28 @@
 It writes these once a minute, and syncs a segment when it is full: it may have synced more, and never less.
 """
 
+import re
 import struct
+from collections.abc import Set
 from itertools import pairwise
 from pathlib import Path
 
-from harness.broker.log.checkpoint import RECOVERY_POINTS, read_offsets
+from harness.broker.log.checkpoint import (
+    CLEANER_OFFSETS,
+    HIGH_WATERMARKS,
+    LEADER_EPOCHS,
+    LOG_START_OFFSETS,
+    RECOVERY_POINTS,
+    read_offsets,
+)
 from harness.broker.log.file_storage import FileStorage
 from harness.broker.log.meta_properties import META_PROPERTIES
 from harness.values import METADATA_TOPIC
 
 _ENTRY = struct.Struct(">qi")
 """Of every format: the offset of a batch or message, and how many bytes follow."""
+_CHECKPOINTS = (CLEANER_OFFSETS, HIGH_WATERMARKS, LEADER_EPOCHS, LOG_START_OFFSETS, RECOVERY_POINTS)
+_SYNCED = re.compile(rf"\d{{20}}\.log|{'|'.join(_CHECKPOINTS)}")
 _INDEXES = (".index", ".timeindex", ".txnindex", ".snapshot")
 
 
@@ -24,6 +35,12 @@ def beyond_recovery_points(folder: Path) -> dict[Path, int | None]:
     """
     directories = [folder, *(path.parent for path in folder.glob(f"*/{META_PROPERTIES}"))]
     return {path: size for each in directories for path, size in _in_directory(each).items()}
+
+
+def never_synced(folder: Path, synced: Set[Path]) -> list[Path]:
+    """Return the segments and checkpoints that hold something and were never synced."""
+    files = (path for path in sorted(folder.rglob("*")) if _SYNCED.fullmatch(path.name) and path.stat().st_size)
+    return [path for path in files if path.resolve() not in synced and not path.parent.name.startswith(METADATA_TOPIC)]
 
 
 def _in_directory(folder: Path) -> dict[Path, int | None]:

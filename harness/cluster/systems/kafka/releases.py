@@ -77,6 +77,7 @@ RELEASES = {
         Release(version="3.0.2", scala="2.13"),
         Release(version="3.3.2", scala="2.13"),
         Release(version="3.6.2", scala="2.13", quorum=True),
+        Release(version="3.7.1", scala="2.13"),
         Release(version="3.9.1", scala="2.13"),
         Release(version="4.4.0", scala="2.13"),
     )

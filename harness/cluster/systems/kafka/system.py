@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO, ClassVar, Self
 
 from harness.cluster import broker_properties
 from harness.cluster.clocks import read_clocks
+from harness.cluster.disks import sync_trace
 from harness.cluster.layout import broker_process
 from harness.cluster.releases import Writer
 from harness.cluster.systems.contained import BROKER_CONFIG, BROKER_DATA, BROKER_LOGS, Contained
 from harness.cluster.systems.kafka import jars, javas, kraft, log4j, log_reader, releases
 from harness.cluster.systems.kafka.process_state import ProcessState
-from harness.cluster.systems.kafka.recovery_points import beyond_recovery_points
+from harness.cluster.systems.kafka.recovery_points import beyond_recovery_points, never_synced
 from harness.cluster.systems.kafka.releases import RELEASES, Release, release_of
 from harness.cluster.systems.kafka.state_changes import not_understood, version_in, write_state_changes
 from harness.cluster.systems.system import OF_A_JVM, System, system_named
@@ -62,6 +63,7 @@ class ApacheKafka:
     can_have_planted_bugs: ClassVar[bool] = False
     properties_are_ours: ClassVar[bool] = False
     writes_logs_apart: ClassVar[bool] = False
+    syncs_are_traced: ClassVar[bool] = True
 
     @classmethod
     def releases(cls) -> list[str]:
@@ -154,6 +156,8 @@ class ApacheKafka:
         config = layout.config_file(broker_id).resolve()
         java = _java(javas.launcher(self.release), jars.class_path(self.release), config)
         start = [*java, MAIN, str(config)]
+        if layout.sync_traces:
+            start = sync_trace.traced(start, layout.sync_log(broker_id).resolve())
         return start if self.zookeeper else kraft.formatted_once(java, layout, broker_id, start)
 
     def contained(self, layout: "ClusterLayout", broker_id: int) -> Contained:
@@ -191,8 +195,13 @@ class ApacheKafka:
         return next(versions, "")
 
     def unsynced(self, folder: Path, sync_log: Path) -> dict[Path, int | None]:
-        """Return the segments with what is not before the recovery points that it last wrote down."""
-        return beyond_recovery_points(folder)
+        """Return the segments with what is not before the recovery points that it last wrote down.
+
+        Where a tracer recorded its syncs, also segments and checkpoints that it has never synced.
+        """
+        beyond = beyond_recovery_points(folder)
+        never = never_synced(folder, sync_trace.synced_files(sync_log)) if sync_log.exists() else []
+        return beyond | {path: 0 for path in never if beyond.get(path, 0) is not None}
 
     def gather(self, broker: "BrokerStatus") -> list[str]:
         """Write a broker's state-change log; return how many lines were not understood, if any."""
