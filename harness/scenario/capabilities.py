@@ -37,6 +37,8 @@ def require_capabilities(scenario: Scenario) -> None:
             raise Refused(f"the driver {scenario.driver} cannot trace the syncs of {scenario.system}; process can")
         if tracer.lacking():
             raise Refused(f"the syncs of {scenario.system} cannot be traced here: {tracer.lacking()}")
+        if fails_disks or (SLOW_SYNCS in required_capabilities(scenario) and not slows_zookeeper(scenario)):
+            raise Refused(f"the syncs of {scenario.system} cannot be both traced and slowed, or made to fail")
     _require_roles(scenario)
 
 

@@ -170,6 +170,19 @@ def test_syncs_of_kafka_are_traced_where_a_power_loss_needs_them(
         capabilities.require_capabilities(traced)
 
 
+@pytest.mark.parametrize("kind", ["slow-sync", "disk-error"])
+def test_a_process_has_one_tracer(
+    drivers: dict[str, dict[str, str]], monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    monkeypatch.setattr(capabilities, "require_system", lambda _: None)
+    monkeypatch.setattr(tracer, "lacking", lambda: "")
+    traced = FaultSpec(kind="power-loss", at_s=1, target="1", parameters={"traced": True})
+    other = FaultSpec(kind=kind, at_s=1, duration_s=3, target="0")
+    both = {"system": "kafka:3.9.1", "faults": [traced, other]}
+    with pytest.raises(Refused, match=r"the syncs of kafka:3\.9\.1 cannot be both traced and slowed, or made to fail"):
+        capabilities.require_capabilities(scenario("power-loss").model_copy(update=both))
+
+
 def test_both_releases_of_an_upgrade_are_to_be_there(
     drivers: dict[str, dict[str, str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
