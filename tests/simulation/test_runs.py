@@ -65,6 +65,9 @@ def gathered(declaration: Scenario, seed: int, runs: Path, progress: Silent = SI
 
 
 REFUSED = {
+    "kafka-10614": "slow-sync needs slow-syncs, which the driver simulated does not have",
+    "kafka-14704": "slow-sync needs slow-syncs, which the driver simulated does not have",
+    "kafka-15489": "the driver simulated does not start kafka:3.6.2",
     "hostile-clients": "hostile-client needs bytes, which the driver simulated does not have",
     "pull-23542": "the driver simulated does not start kafka:4.4.0",
     "quorum-links": "the driver simulated does not start kafka:4.4.0",
