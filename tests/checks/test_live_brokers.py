@@ -18,6 +18,9 @@ CASES = {
     "the disk of the broker that it leaves out fails": passes(
         *HELD, believed([1, 2]), injected(fault="disk-full", targets=["3"], healed_s=1)
     ),
+    "the broker that it leaves out may open no more files": passes(
+        *HELD, believed([1, 2]), injected(fault="file-limit", targets=["3"], healed_s=1)
+    ),
     "a fault is in force that leaves the disk alone": fails(
         *HELD, believed([1, 2]), injected(fault="kill", targets=["3"], healed_s=1)
     ),

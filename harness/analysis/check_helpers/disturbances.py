@@ -25,7 +25,9 @@ UNDISTURBING = (
     "upgrade",
 )
 """Faults under which every live process runs and communicates; all others, and unknown ones, may prevent that."""
-IMPAIRING = ("controlled-shutdown", "disk-damage", "disk-error", "disk-full", "rolling-restart", "upgrade")
+OF_DISKS = ("disk-damage", "disk-error", "disk-full", "file-limit")
+"""Faults that may take replicas offline although their broker lives."""
+IMPAIRING = ("controlled-shutdown", *OF_DISKS, "rolling-restart", "upgrade")
 """Faults whose targets live and cannot lead: they shut down, or their disk has failed."""
 SETTLED_NS = 2_000_000_000
 """How long after its end a fault may still be felt."""

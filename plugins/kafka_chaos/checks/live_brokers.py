@@ -12,13 +12,12 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.check_helpers.disturbances import OF_DISKS
 from harness.analysis.check_helpers.findings import event, finding, ids, phrase
 from harness.contracts.checks import Check, Settings
 
 MARGIN_NS = 1_000_000_000
 """By so much a server of ZooKeeper may be behind its leader, and its wall clock off."""
-_OF_DISKS = ("disk-damage", "disk-error", "disk-full")
-"""Faults that take replicas offline although their broker lives."""
 _LINE = ("run_id", "controller", "incarnation", "seq")
 
 
@@ -60,7 +59,7 @@ class LiveBrokers(Check):
     def _believed(self, beliefs: DataFrame, windows: DataFrame) -> DataFrame:
         """The brokers that a decision and the reads of the registrations do not share."""
         disks = (
-            windows.where(F.col("fault").isin(*_OF_DISKS))
+            windows.where(F.col("fault").isin(*OF_DISKS))
             .select("run_id", F.explode("targets").alias("target"))
             .groupBy("run_id")
             .agg(F.collect_set(F.col("target").try_cast("int")).alias("of_disks"))
