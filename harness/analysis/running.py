@@ -27,8 +27,8 @@ Part = TypeVar("Part", Check, Assumption, Subject)
 
 MESSAGE_LIMIT = 300
 """Characters of an error's first line."""
-CHECKS_A_JOB = 16
-"""On a cluster, where nothing cuts plans in pieces: the plan of all checks took the driver more than a gigabyte."""
+CHECKS_A_JOB = 8
+"""Checks of one job on a cluster, where frames are not stored: one plan of 87 checks does not fit into 1 GB."""
 
 Unknown = dict[tuple[str, str], str]
 """Why a run could not be judged, by run id and check."""

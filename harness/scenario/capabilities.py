@@ -37,7 +37,7 @@ def require_capabilities(scenario: Scenario) -> None:
             raise Refused(f"the driver {scenario.driver} cannot trace the syncs of {scenario.system}; process can")
         if tracer.lacking():
             raise Refused(f"the syncs of {scenario.system} cannot be traced here: {tracer.lacking()}")
-        if fails_disks or (SLOW_SYNCS in required_capabilities(scenario) and not slows_zookeeper(scenario)):
+        if fails_disks or _slows_brokers(scenario):
             raise Refused(f"the syncs of {scenario.system} cannot be both traced and slowed, or made to fail")
     _require_roles(scenario)
 
@@ -91,10 +91,20 @@ def required_capabilities(scenario: Scenario) -> frozenset[str]:
 
 def slows_zookeeper(scenario: Scenario) -> bool:
     """Return whether a fault of the scenario may slow the syncs of a ZooKeeper server, which else syncs nothing."""
-    if scenario.steps:
-        return False  # their targets are roles, which brokers have
-    slow = (target for kind, target in scenario.targets if SLOW_SYNCS in registry.fault(kind).requires)
-    return any(parse_target(target).role is Role.ZOOKEEPER for target in slow)
+    return not scenario.steps and any(map(_is_zookeeper, _slowed(scenario)))  # a step's target is a role of a broker
+
+
+def _slows_brokers(scenario: Scenario) -> bool:
+    return any(scenario.steps or not _is_zookeeper(target) for target in _slowed(scenario))
+
+
+def _slowed(scenario: Scenario) -> list[str]:
+    """Return the targets whose syncs are slowed."""
+    return [target for kind, target in scenario.targets if SLOW_SYNCS in registry.fault(kind).requires]
+
+
+def _is_zookeeper(target: str) -> bool:
+    return parse_target(target).role is Role.ZOOKEEPER
 
 
 def traces_syncs(scenario: Scenario) -> bool:

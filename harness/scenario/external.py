@@ -117,8 +117,8 @@ def _logs(place: ExternalSpec) -> Iterator[Problem]:
     if place.commands.logs is not None and release.number < SINCE_LOGGER_LEVELS:
         yield Problem((*at, "commands", "logs"), f"brokers of {release.version} do not say at which levels they log")
     if (place.zookeeper and not release.zookeeper) or (place.controllers and release.zookeeper):
-        lacking = "no ZooKeeper" if place.zookeeper else "no controllers of a quorum"
-        yield Problem((*at, "release"), f"{release.version} has {lacking}")
+        how = "without ZooKeeper" if place.zookeeper else "with ZooKeeper"
+        yield Problem((*at, "release"), f"the log of {release.version} is known only {how}")
 
 
 def _faults(draft: Draft) -> Iterator[tuple[KeyPath, FaultSpec | MixKind]]:

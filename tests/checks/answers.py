@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from harness.analysis.check_helpers.findings import EVIDENCE_LIMIT
+from harness.analysis.frames import TASKS_A_PART
 from harness.analysis.running import unknown_runs
 from harness.contracts import registry
 from harness.contracts.checks import Check, Settings, Severity, handed_to
@@ -33,6 +34,9 @@ DELETING = replace(STRICT, deleting_topics="orders,events")
 COMPACTED = replace(STRICT, compacted_topics="orders")
 FROM_ANYWHERE = replace(STRICT, read_from_start=False)
 NOT_IDEMPOTENT = replace(STRICT, idempotence=False)
+
+OF_A_LARGE_HISTORY = {"spark.sql.shuffle.partitions": str(3 * TASKS_A_PART)}
+"""With this setting of Sail what is made of a history is made part by part."""
 
 UNREADABLE = remark("operations/c0.jsonl", "unreadable lines", 1)
 UNHEARD = remark("brokers/2/x", "missing lines, by their numbers", 2)

@@ -3,12 +3,11 @@
 import pytest
 from pyspark.sql import SparkSession
 
+from harness.analysis import frames
 from harness.analysis.engine.session import configured
-from harness.analysis.frames import TASKS_A_PART, by_parts
+from harness.analysis.frames import by_parts
 from harness.contracts import registry
-from tests.checks.answers import batches_of, confirm, judged, tables_in
-
-OF_A_LARGE_HISTORY = {"spark.sql.shuffle.partitions": str(3 * TASKS_A_PART)}
+from tests.checks.answers import OF_A_LARGE_HISTORY, batches_of, confirm, judged, tables_in
 
 
 @pytest.mark.spark
@@ -34,7 +33,8 @@ def test_a_large_history_is_judged_part_by_part(check: str, spark: SparkSession)
 
 
 @pytest.mark.spark
-def test_parts_by_equal_values_of_other_types_are_refused(spark: SparkSession) -> None:
-    frames = [spark.range(3).selectExpr(f"cast(id as {type_}) id") for type_ in ("int", "bigint")]
+def test_parts_by_equal_values_of_other_types_are_refused(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frames, "is_sail", lambda _session: True)  # Apache Spark needs no parts
+    both = [spark.range(3).selectExpr(f"cast(id as {type_}) id") for type_ in ("int", "bigint")]
     with configured(spark, OF_A_LARGE_HISTORY), pytest.raises(ValueError, match="hashes: id"):
-        by_parts(lambda left, right: left.join(right, on="id"), *frames, on=["id"])
+        by_parts(lambda left, right: left.join(right, on="id"), *both, on=["id"])

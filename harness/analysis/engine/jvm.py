@@ -33,6 +33,8 @@ NUMBER = re.compile(r"\d+|@\w+")
 """In what it says of each task: a number, or the name of an object."""
 OUT_OF_MEMORY = "java.lang.OutOfMemoryError"
 MORE_MEMORY = "CHAOS_SPARK_CONF=spark.driver.memory=8g gives more"
+MEMORY_VARIABLE, MEMORY = "SPARK_DRIVER_MEMORY", "2g"
+"""What Spark gives a driver where no setting says it, in spark-defaults.conf or elsewhere; its own default is 1 GB."""
 CONNECTION = "py4j"
 """Logs a traceback for each call that a broken connection ends; the caller reports it once."""
 
@@ -185,13 +187,16 @@ def last_words(log: Path) -> str:
 @contextmanager
 def _everything_in(scratch: Path) -> Iterator[None]:
     """Have what is started now carry the mark of a scratch folder, and PySpark leave nothing beside it if killed."""
-    before = tempfile.tempdir
+    before, memory = tempfile.tempdir, os.environ.get(MEMORY_VARIABLE)
     tempfile.tempdir = os.environ[SCRATCH_VARIABLE] = str(scratch)
+    os.environ[MEMORY_VARIABLE] = memory or MEMORY
     try:
         yield
     finally:
         tempfile.tempdir = before
         del os.environ[SCRATCH_VARIABLE]
+        if not memory:
+            del os.environ[MEMORY_VARIABLE]
 
 
 _JAVA_NAMES = ("functions", "org.apache.spark.sql.functions", "PythonUtils", "PythonSQLUtils")

@@ -209,7 +209,6 @@ def _options(master: str, scratch: Path, lasting: bool) -> dict[str, str]:
         "spark.sql.codegen.cache.maxEntries": str(GENERATED_CLASSES),
         "spark.sql.broadcastTimeout": str(PATIENCE_S),
         "spark.python.sql.dataFrameDebugging.enabled": "false",
-        "spark.driver.memory": f"{_memory_gb(lasting)}g",
         "spark.sql.shuffle.partitions": str(CLUSTER_PARTITIONS),
         "spark.sql.requireAllClusterKeysForCoPartition": "false",  # what is together by run is joined where it is
         "spark.sql.unionOutputPartitioning": "false",  # Spark 4.1 zips unions of unequal numbers of partitions
@@ -223,6 +222,7 @@ def _options(master: str, scratch: Path, lasting: bool) -> dict[str, str]:
         options |= {
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.driver.host": "127.0.0.1",
+            "spark.driver.memory": f"{_memory_gb(lasting)}g",
             "spark.default.parallelism": str(LOCAL_PARTITIONS),
             "spark.sql.shuffle.partitions": str(LOCAL_PARTITIONS),
             "spark.sql.files.minPartitionNum": "1",
@@ -269,7 +269,7 @@ def _own_settings() -> dict[str, str]:
 
 
 def _memory_gb(lasting: bool) -> int:
-    """Return how much memory the JVM of this process may take."""
+    """Return how much memory the JVM of a local session may take."""
     share = psutil.virtual_memory().total // LASTING_SHARE // 2**30
     return max(MEMORY_GB, min(share, LASTING_MAX_GB)) if lasting else MEMORY_GB
 

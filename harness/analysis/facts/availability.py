@@ -99,6 +99,7 @@ def _with_ends(sends: DataFrame, *, many: bool) -> DataFrame:
     if not many:
         last_sign = F.max(sign).over(Window.partitionBy("run_id", "acks"))
         return sends.withColumn("end_ns", F.coalesce("complete_ns", last_sign))
-    last = stored(sends.groupBy(level).agg(F.max(sign).alias("last_sign_ns")))  # few, and known to be: Sail keeps it
+    # stored, so that Sail knows that these rows are few, and keeps them in memory and not the sends
+    last = stored(sends.groupBy(level).agg(F.max(sign).alias("last_sign_ns")))
     rows = sends.withColumn("level", level).join(F.broadcast(last), on="level", how="inner")
     return rows.withColumn("end_ns", F.coalesce("complete_ns", "last_sign_ns"))

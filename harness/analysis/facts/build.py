@@ -107,7 +107,7 @@ Facts = dict[str, DataFrame]
 LINES = ".lines"
 """Folder of the lines as Parquet, while facts are made of them."""
 WRITERS, WRITERS_OF_MANY = 4, 2
-"""Jobs at once: most of a small job is planning, which one thread does alone; of many rows each needs memory."""
+"""Jobs at once. A small job is mostly planning, which is done by one thread; a job with many rows needs memory."""
 HISTORY = "history"
 """One row a change of a znode."""
 _READ_ONCE = {"journal", "liveness", DELETED, FetchResponse.ev, LIVES, TRANSITIONS}

@@ -155,7 +155,8 @@ def _with_transaction_outcomes(sends: DataFrame, operations: DataFrame, commits:
         return sends.withColumn("transaction_outcome", aborted)
     outcomes = transaction_outcomes(operations)
     outcomes = outcomes if many else F.broadcast(outcomes)
-    said = outcomes.join(sends, on=["run_id", "process", "transaction"], how="right")  # Sail keeps the left side
+    # Sail keeps the left side of a join in memory
+    said = outcomes.join(sends, on=["run_id", "process", "transaction"], how="right")
     return said.withColumn("transaction_outcome", F.coalesce("transaction_outcome", aborted))
 
 

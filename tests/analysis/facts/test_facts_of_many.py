@@ -22,7 +22,6 @@ from harness.analysis.facts.steps import (
     send_reversals,
     send_reversals_of_many,
 )
-from harness.analysis.frames import TASKS_A_PART
 from harness.analysis.judge import Question, judge_sources
 from harness.analysis.prefilter import prefiltered
 from harness.analysis.sources.reading import read
@@ -32,12 +31,12 @@ from harness.contracts.checks import Settings
 from harness.store.folder import RunFolder
 from tests.analysis.prefilter_histories import tables
 from tests.analysis.run_folders import write_intact_run
+from tests.checks.answers import OF_A_LARGE_HISTORY
 from tests.verdicts import FAIL, PASS
 from tools.typed_history import RUN_ID, make
 
 pytestmark = [pytest.mark.spark, pytest.mark.whole]
 
-PART_BY_PART = {"spark.sql.shuffle.partitions": str(3 * TASKS_A_PART)}
 SEEDS = range(800)
 SHIFT = 58
 """Of offsets: some answers are to batches that begin in one block of 64 offsets and end in another."""
@@ -88,7 +87,7 @@ def test_operations_of_many_lines(spark: SparkSession, tmp_path: Path) -> None:
     lines = read(spark, [write_intact_run(tmp_path / "run")], make_tables=False).lines["operations"]
     expected = texts(completed(lines))
     assert expected.total() > 40
-    with configured(spark, PART_BY_PART):
+    with configured(spark, OF_A_LARGE_HISTORY):
         assert texts(completed(lines)) == expected
 
 
@@ -97,7 +96,7 @@ def test_steps_of_many_polls(few: int, facts: Facts, spark: SparkSession) -> Non
     polls = in_order(facts["polls"], *PLACE_IN_A_POLL)
     expected = texts(poll_steps(polls))
     assert expected.total() > 100
-    with configured(spark, PART_BY_PART):
+    with configured(spark, OF_A_LARGE_HISTORY):
         assert texts(poll_steps_of_many(polls, few)) == expected
 
 

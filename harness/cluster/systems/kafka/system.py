@@ -1,4 +1,4 @@
-"""Apache Kafka of one release as the system under test: with ZooKeeper, or since 4.0 with a quorum of its own."""
+"""Apache Kafka of one release as the system under test: with ZooKeeper, or with a quorum of its own (KRaft)."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
