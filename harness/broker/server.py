@@ -58,7 +58,7 @@ from harness.broker.metrics.holdings import INTERVAL_S, Ledger
 from harness.broker.metrics.metrics import BrokerMetrics, Exporter, metrics_of
 from harness.broker.metrics.overdue import Overdue
 from harness.broker.replicas.fetch_sessions import FetchSessions
-from harness.broker.replicas.housekeeping import Housekeeping
+from harness.broker.replicas.housekeeping import Housekeeping, producers_expired_ms
 from harness.broker.replicas.offline_directory import DirectoryFailures
 from harness.broker.replicas.replica_manager import ReplicaManager
 from harness.broker.replicas.replicas import now_s
@@ -138,11 +138,14 @@ class Broker:
         rules = self._rules = rules_with(self._planted_bugs)
         self._metadata = MetadataCache(rules=rules)
         self._disks = {name: LogDirectory(storage) for name, storage in outside.storages.items()}
+        opened = partial(
+            LogManager,
+            epoch_assigned=self._epoch_assigned,
+            rules=rules,
+            expired_ms=partial(producers_expired_ms, config, outside.wall_ms),
+        )
         self._logs = LogDirectories(
-            {
-                name: DataDirectory(disk=disk, logs=LogManager(disk, epoch_assigned=self._epoch_assigned, rules=rules))
-                for name, disk in self._disks.items()
-            }
+            {name: DataDirectory(disk=disk, logs=opened(disk)) for name, disk in self._disks.items()}
         )
         self._topic_configs = TopicConfigs(config, self._session, rules)
         self._replicas = ReplicaManager(

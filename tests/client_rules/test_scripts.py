@@ -1,5 +1,6 @@
 """Recorded scripts: what a player writes down of the answers, and that the broker gives the recorded ones."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,7 +30,7 @@ class Answering(Target):
 
     async def warm_up(self) -> None: ...
 
-    async def play(self, script: Script, prefix: str) -> Any:
+    async def play(self, script: Script, prefix: str, stopped: Callable[[], bool] = bool) -> Any:
         self.plays += 1
         if isinstance(self.wrong, PeerError):
             raise self.wrong
@@ -46,7 +47,7 @@ def plan(seed: int = 1) -> ClientPlan:
         bootstrap_servers="",
         topics={},
         seed=seed,
-        parameters={"scripts": "slow", "interval_s": 0.0001},
+        parameters={"scripts": "slow", "interval_s": 0.0001, "at_once": 1},
         stop_order=0,
     )
 

@@ -1,9 +1,10 @@
 """Do this project's broker and real Kafka 3.9.1 answer random scripts of client calls alike?
 
-    python -m tools.differential [--scripts 20000] [--slow 500] [--seed 1] [--record | --keep]
+    python -m tools.differential [--scripts 20000] [--slow 500] [--restarts 180] [--seed 1] [--record | --keep]
 
 Each script is played to both over sockets, and the answers are compared (`answers` says what is left out). A script
-whose answers differ is played again, shrunk, and printed once for each kind of difference. The exit status is 1 when
+whose answers differ is played again, shrunk unless the broker is restarted in it, and printed once for each kind of
+difference. The exit status is 1 when
 there is a difference that docs/explanation/differences-from-kafka.md does not list, else 0. Kafka's jars are needed
 (`make kafka-libs`).
 """
@@ -15,24 +16,26 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from rich.console import Console
 
 from harness.client_rules.scripts.comparing import Difference, difference
+from harness.client_rules.scripts.player import CLOSED, NO_ANSWER, Answers
 from harness.client_rules.scripts.recorded import Kind as RecordedKind
 from harness.client_rules.scripts.recorded import Recorded
-from harness.client_rules.scripts.script import AWAIT, BEGIN, Script, Step
+from harness.client_rules.scripts.script import AWAIT, BEGIN, RESTART, Script, Step
 from harness.client_rules.scripts.target import Target
 from tools.differential.draws import Versions
-from tools.differential.generator import FEWEST, script_of_seed, slow_script_of_seed
+from tools.differential.generator import FEWEST, restarting_script_of_seed, script_of_seed, slow_script_of_seed
 from tools.differential.intended import reason
 from tools.differential.kept import asked_again, kept, properties_of, write, write_for_load
 from tools.differential.shrinking import shrunk
-from tools.differential.targets import OFTEN, SELDOM, both, common_versions
+from tools.differential.targets import OFTEN, SELDOM, Rounds, both, common_versions
 
-WORKERS, SLOW_WORKERS = 12, 48
+WORKERS, SLOW_WORKERS, RESTART_WORKERS = 12, 48, 100
 REPEATS = 2
 """A difference counts if it is there again so many times."""
 PROGRESS = 500
@@ -45,6 +48,7 @@ class Session:
     console: Console
     ours: Target = field(init=False)
     theirs: Target = field(init=False)
+    rounds: Rounds = field(default_factory=Rounds)
     took_s: float = 0.0
     plays: int = 0
     scripts: int = 0
@@ -58,10 +62,14 @@ class Session:
 
     async def difference_in(self, script: Script) -> Difference | None:
         """Play a script to both brokers, and return the first difference."""
+        ours, theirs = await self._both(script)
+        return difference(script, ours, theirs, self._intended)
+
+    async def _both(self, script: Script) -> tuple[Answers, Answers]:
         self.plays += 1
         prefix = f"d{self.plays}-"
-        ours, theirs = await asyncio.gather(self.ours.play(script, prefix), self.theirs.play(script, prefix))
-        return difference(script, ours, theirs, self._intended)
+        async with self.rounds if _restarts(script) else nullcontext():
+            return await asyncio.gather(self.ours.play(script, prefix), self.theirs.play(script, prefix))
 
     def _intended(self, step: Step, places: Sequence[str]) -> str:
         why = reason(step, places)
@@ -91,7 +99,8 @@ class Session:
                 return
         self.kinds[signature] += 1
         if self.kinds[signature] == 1:
-            self.found[signature] = await shrunk(script[: first.at + 1], shows)
+            cut = script[: first.at + 1]
+            self.found[signature] = cut if _restarts(script) else await shrunk(cut, shows)
             self.console.print(
                 f"{signature}\n  {lines(self.found[signature])}", markup=False, highlight=False, soft_wrap=True
             )
@@ -108,16 +117,29 @@ class Keeping(Session):
     async def compare(self, script: Script) -> None:
         """Play a script, and keep it up to the first difference; one that is answered late is kept whole or not."""
         self.scripts += 1
-        self.plays += 1
         about = f"{self.kind} script {self.scripts} of seed {self.seed}"
-        prefix = f"d{self.plays}-"
-        ours, theirs = await asyncio.gather(self.ours.play(script, prefix), self.theirs.play(script, prefix))
-        first = difference(script, ours, theirs)
-        if first is not None:
-            script, theirs = script[: first.at], theirs[: first.at]
-            if len(script) < FEWEST or any(step.how in (BEGIN, AWAIT) for step in script):
-                return
-        self.kept.append(Recorded(about=about, script=script, answers=theirs))
+        ours, theirs = await self._both(script)
+        end = _alike(script, ours, theirs)
+        if self.kind is RecordedKind.RESTARTS:
+            again, expected = await self._both(script)
+            answered = (at for at, answer in enumerate(theirs) if answer in (CLOSED, NO_ANSWER))
+            end = min(end, _alike(script, again, expected), _alike(script, expected, theirs), *answered)
+            if RESTART in theirs[:end]:
+                self.kept.append(Recorded(about=about, script=script[:end], answers=theirs[:end]))
+        elif end == len(theirs):
+            self.kept.append(Recorded(about=about, script=script, answers=theirs))
+        elif end >= FEWEST and all(step.how not in (BEGIN, AWAIT) for step in script[:end]):
+            self.kept.append(Recorded(about=about, script=script[:end], answers=theirs[:end]))
+
+
+def _restarts(script: Script) -> bool:
+    return any(step.how == RESTART for step in script)
+
+
+def _alike(script: Script, ours: Answers, theirs: Answers) -> int:
+    """Return how many answers are alike before the first that differs."""
+    first = difference(script, ours, theirs)
+    return len(theirs) if first is None else first.at
 
 
 def lines(script: Script) -> str:
@@ -148,6 +170,7 @@ class Kind:
 
 QUICK = Kind(script_of_seed, SELDOM, WORKERS)
 SLOW = Kind(slow_script_of_seed, OFTEN, SLOW_WORKERS)
+RESTARTED = Kind(restarting_script_of_seed, SELDOM, RESTART_WORKERS)
 
 
 def played(session: Session, kind: Kind, seed: int, numbers: range) -> None:
@@ -174,6 +197,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--scripts", type=int, default=20_000)
     parser.add_argument("--slow", type=int, default=500, help="scripts that wait for retention, cleaner or expiry")
+    parser.add_argument("--restarts", type=int, default=180, help="scripts in which the broker is restarted")
     parser.add_argument("--first", type=int, default=0, help="the number of the first script of the seed")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--record", action="store_true", help="ask Kafka the scripts of kept-3.9.json again, and end")
@@ -188,6 +212,7 @@ def main() -> None:
         for kind, of_kind, count in (
             (RecordedKind.QUICK, QUICK, options.scripts),
             (RecordedKind.SLOW, SLOW, options.slow),
+            (RecordedKind.RESTARTS, RESTARTED, options.restarts),
         ):
             keeping = Keeping(console, kind=kind, seed=options.seed)
             played(
@@ -203,6 +228,7 @@ def main() -> None:
     session = Session(console)
     played(session, QUICK, options.seed, range(options.first, options.first + options.scripts))
     played(session, SLOW, options.seed, range(options.first, options.first + options.slow))
+    played(session, RESTARTED, options.seed, range(options.first, options.first + options.restarts))
     for why, count in session.documented.most_common():
         console.print(f"{count:,} answers: {why}", highlight=False, soft_wrap=True)
     for signature, count in session.kinds.most_common():

@@ -46,7 +46,6 @@ BAD_CONFIGS = (
     ("retention.ms", " 100000 "),
     ("unclean.leader.election.enable", "TRUE"),
     ("max.message.bytes", "1e3"),
-    ("local.retention.ms", "1000"),
     ("remote.storage.enable", "false"),
 )
 NAMES = ("", ".", "..", "a/b", "x" * 250, "$t:0", "__consumer_offsets", "a b", "ü", "$t:0")

@@ -26,8 +26,18 @@ INTENDED = (
     Intended(apis="DescribeProducers", place=r".*error_message False ≠ True", reason="no texts for unknown partitions"),
     Intended(
         apis="Produce",
-        place=r"responses\[\]\.partition_responses\[\]\.error_code (21|48|49|53) ≠ (76|87)",
+        place=r"responses\[\]\.partition_responses\[\]\.error_code (21|48|49|53|87) ≠ (32|76|87)",
         reason="one of several faults is answered",
+    ),
+    Intended(
+        apis="CreateTopics",
+        place=r"topics\[\]\.error_code (37|38|39|40|42) ≠ (37|38|39|40|42)",
+        reason="one of several faults is answered",
+    ),
+    Intended(
+        apis="Fetch",
+        place=r"responses\[\]\.partitions\[\]\.records has \d+ ≠ \d+: .* ≠ \[\]",
+        reason="a fetch reads on in the next segment",
     ),
     Intended(
         apis="DescribeConfigs", place=r"results\[\].configs\[\].documentation False ≠ True", reason="no documentation"
@@ -39,13 +49,23 @@ INTENDED = (
     ),
     Intended(
         apis="IncrementalAlterConfigs|AlterConfigs|CreateTopics|CreatePartitions|Produce",
-        place=r".*(error_code (3|37|39|40|42|87) ≠ -1|error_message True ≠ False)",
+        place=r".*(error_code (3|37|39|40|42|76|87) ≠ -1|error_message True ≠ False)",
         reason="a malformed request has an error that says so",
     ),
     Intended(
-        apis="IncrementalAlterConfigs",
-        place=r"responses\[\]\.error_code (40 ≠ 0|3 ≠ (40|42))",
-        reason="no empty cleanup.policy, and one of several faults",
+        apis="DescribeConfigs",
+        place=r"results\[\]\.configs\[\]\.(config_source 5 ≠ 1|value 'delete' ≠ '')",
+        reason="no empty cleanup.policy",
+    ),
+    Intended(
+        apis="JoinGroup|SyncGroup",
+        place=r" \{.* ≠ 'no answer'",
+        reason="a request of a member whose first one waits is answered",
+    ),
+    Intended(
+        apis="AlterConfigs|IncrementalAlterConfigs",
+        place=r"responses\[\]\.error_code ((40|42) ≠ 0|3 ≠ (40|42))",
+        reason="no empty cleanup.policy, no unknown property of a broker, and one of several faults",
     ),
     Intended(
         apis="DeleteGroups",

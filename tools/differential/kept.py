@@ -15,7 +15,11 @@ from harness.cluster.broker_properties import profile
 from harness.scenario.file import load_scenario
 
 KEPT = Path(__file__).with_name("kept-3.9.json")
-SCENARIOS = {Kind.QUICK: "scripts-light", Kind.SLOW: "slow-scripts-light"}
+SCENARIOS = {
+    Kind.QUICK: "scripts-light",
+    Kind.SLOW: "slow-scripts-light",
+    Kind.RESTARTS: "restarted-scripts-light",
+}
 """In `tools`; they say which properties brokers have when recorded scripts are played to them."""
 
 

@@ -1,16 +1,23 @@
 """Two brokers that live long: one of this project and one of real Kafka 3.9, alone in their clusters."""
 
+import asyncio
 import socket
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from kazoo.client import KazooClient
 
 from harness.broker.handlers.apis import APIS
 from harness.broker.wire.tcp import TcpTransport
-from harness.client_rules.scripts.target import Target
+from harness.client_rules.scripts.player import Answers
+from harness.client_rules.scripts.script import KILL, Script
+from harness.client_rules.scripts.target import LOOK_EVERY_S, Target
 from harness.cluster.ports import LOOPBACK, PortReservations
 from tools.differential.draws import Versions
-from tools.peers import Ours, RealKafka
+from tools.peers import Ours, Peer, RealKafka
 
 PROPERTIES = {
     "num.partitions": "1",
@@ -45,6 +52,81 @@ THEIRS = {"inter.broker.protocol.version": "2.5"}
 """Of Kafka: the protocol that this project's broker follows."""
 
 
+@dataclass(slots=True)
+class Rounds:
+    """Scripts with restarts begin together, when all that began before have ended at both brokers."""
+
+    _waiting: list[asyncio.Event] = field(default_factory=list)
+    _playing: int = 0
+
+    async def __aenter__(self) -> None:
+        """Wait for the next round."""
+        admitted = asyncio.Event()
+        self._waiting.append(admitted)
+        if not self._playing:
+            asyncio.get_running_loop().call_later(LOOK_EVERY_S, self._begin)
+        await admitted.wait()
+
+    async def __aexit__(self, *_: object) -> None:
+        """End one play of the round."""
+        self._playing -= 1
+        if not self._playing:
+            asyncio.get_running_loop().call_later(LOOK_EVERY_S, self._begin)
+
+    def _begin(self) -> None:
+        if not self._playing:
+            admitted, self._waiting = self._waiting, []
+            self._playing = len(admitted)
+            for each in admitted:
+                each.set()
+
+
+@dataclass(slots=True)
+class Restartable(Target):
+    """A broker that is restarted when every script of a round has come to a restart; each has the same restarts."""
+
+    peer: Peer = field(kw_only=True)
+    _playing: int = 0
+    _waiting: int = 0
+    _next: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set after the next restart."""
+
+    async def play(self, script: Script, prefix: str, stopped: Callable[[], bool] = lambda: False) -> Answers:
+        """Return the answers to a script."""
+        self._playing += 1
+        try:
+            return await Target.play(self, script, prefix, stopped)
+        finally:
+            self._playing -= 1
+
+    async def restarted(self, stopped: Callable[[], bool], how: str) -> None:
+        """Wait for the other scripts; then the broker is stopped or killed, and started."""
+        self._waiting += 1
+        restarted = self._next
+        if self._waiting == self._playing:
+            self._next, self._waiting = asyncio.Event(), 0
+            await asyncio.to_thread(self._end_and_start, how)
+            await self.warm_up()
+            restarted.set()
+        await restarted.wait()
+
+    def _end_and_start(self, how: str) -> None:
+        (broker,) = self._registered()
+        self.peer.kill(broker) if how == KILL else self.peer.stop(broker)
+        while self._registered():  # until its session has ended
+            time.sleep(LOOK_EVERY_S)
+        self.peer.start(broker)
+
+    def _registered(self) -> list[int]:
+        zookeeper = KazooClient(self.peer.zookeeper_connect)
+        zookeeper.start()
+        try:
+            return [int(each) for each in zookeeper.get_children("/brokers/ids")]
+        finally:
+            zookeeper.stop()
+            zookeeper.close()
+
+
 def common_versions(ours: dict[int, tuple[int, int]], theirs: dict[int, tuple[int, int]]) -> Versions:
     """Return the versions by the name of the API that one broker serves and both advertise."""
     versions: dict[str, tuple[int, int]] = {}
@@ -66,16 +148,16 @@ def both(folder: Path, properties: Mapping[str, str]) -> Iterator[tuple[Target, 
     try:
         ours = Ours(folder / "ours", 1, chosen)
         try:
-            yield _target(ours.bootstrap_servers), _target(kafka.bootstrap_servers)
+            yield _target(ours), _target(kafka)
         finally:
             ours.close()
     finally:
         kafka.close()
 
 
-def _target(bootstrap_servers: str) -> Target:
-    host, _, port = bootstrap_servers.rpartition(":")
-    return Target(TcpTransport(), host, int(port))
+def _target(peer: Peer) -> Target:
+    host, _, port = peer.bootstrap_servers.rpartition(":")
+    return Restartable(TcpTransport(), host, int(port), peer=peer)
 
 
 def two_ports() -> tuple[int, int]:

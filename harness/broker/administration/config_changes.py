@@ -5,7 +5,6 @@ property of a broker is refused, which Kafka would store for plugins.
 """
 
 import logging
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -114,14 +113,17 @@ class ConfigChanges:
         check_broker(name, self.config.broker_id)
         return Target(kind=BROKERS_KIND, name=name)
 
-    async def replace(self, target: Target, properties: Mapping[str, str | None], *, validate_only: bool) -> None:
+    async def replace(
+        self, target: Target, properties: Sequence[tuple[str, str | None]], *, validate_only: bool
+    ) -> None:
         """Set exactly these properties of a target (AlterConfigs).
 
         Raises:
             ConfigRefused: a rule is broken, or ZooKeeper did not take it.
         """
-        _refuse_nulls([name for name, value in properties.items() if value is None])
-        config = {name: value or "" for name, value in properties.items()}
+        _refuse_duplicates([name for name, _ in properties])
+        _refuse_nulls([name for name, value in properties if value is None])
+        config = {name: value or "" for name, value in properties}
         if not self.metadata.rules.replaced_configs_start_empty:
             config = {**await read_config(self.session.current, target.path), **config}
         await self._write(target, config, validate_only=validate_only)
@@ -132,8 +134,7 @@ class ConfigChanges:
         Raises:
             ConfigRefused: a rule is broken, or ZooKeeper did not take it.
         """
-        if any(count > 1 for count in Counter(change.name for change in changes).values()):
-            raise ConfigRefused(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
+        _refuse_duplicates([change.name for change in changes])
         _refuse_nulls(
             [change.name for change in changes if change.value is None and change.operation != Operation.DELETE]
         )
@@ -214,6 +215,11 @@ def _check_dynamic(config: Mapping[str, str], per_broker: Collection[str]) -> No
     fixed = sorted(name for name in config if name in _PROPERTY_NAMES and name not in DYNAMIC)
     if fixed:
         raise ConfigError(f"Cannot update these configs dynamically: {', '.join(fixed)}")
+
+
+def _refuse_duplicates(names: Sequence[str]) -> None:
+    if len(set(names)) < len(names):
+        raise ConfigRefused(ErrorCode.INVALID_REQUEST, "Error due to duplicate config keys")
 
 
 def _refuse_nulls(names: Sequence[str]) -> None:

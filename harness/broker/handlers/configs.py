@@ -60,8 +60,7 @@ class ConfigHandlers:
 
         async def replaced(resource: AlterConfigsRequest.AlterConfigsResource) -> None:
             target = self.changes.target(resource.resource_type, resource.resource_name)
-            nulls_last = sorted(resource.configs, key=lambda config: config.value is None)  # one is refused anywhere
-            properties = {config.name: config.value for config in nulls_last}
+            properties = [(config.name, config.value) for config in resource.configs]
             await self.changes.replace(target, properties, validate_only=request.validate_only)
 
         return AlterConfigsResponse(responses=[await _answered(_Altered, each, replaced) for each in request.resources])

@@ -177,6 +177,13 @@ class Log:
         if not settings.append_time and min(settings.oldest_ms, settings.youngest_ms) < NO_LIMIT:
             batch_sent = memoryview(records)[: sent.size]
             check_timestamps(batch_sent, now_ms, oldest_ms=settings.oldest_ms, youngest_ms=settings.youngest_ms)
+        batch = self._compressed(memoryview(records)[: sent.size], sent)
+        check_size(len(batch), settings.max_batch_bytes)
+        if len(batch) > settings.segment_bytes:
+            raise InvalidRecords(
+                ErrorCode.RECORD_LIST_TOO_LARGE,
+                f"a segment has at most {settings.segment_bytes} bytes, the batch {len(batch)}",
+            )
         if sent.producer_id >= 0:
             marker = read_marker(memoryview(records)[: sent.size], sent) if sent.is_control else None
             duplicate = self.producer_history.admit(
@@ -189,12 +196,6 @@ class Log:
             )
             if duplicate is not None:
                 return _as_before(duplicate)
-        batch = self._compressed(memoryview(records)[: sent.size], sent)
-        if len(batch) > self.settings.segment_bytes:
-            raise InvalidRecords(
-                ErrorCode.RECORD_LIST_TOO_LARGE,
-                f"a segment has at most {self.settings.segment_bytes} bytes, the batch {len(batch)}",
-            )
         if settings.append_time:
             stamp_append_time(batch, now_ms)
         assign(batch, self.log_end_offset, leader_epoch)

@@ -2,7 +2,7 @@
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from harness.broker.log.checkpoint import (
     CLEANER_OFFSETS,
@@ -17,6 +17,7 @@ from harness.broker.log.checkpoint import (
 )
 from harness.broker.log.log import EpochListener, Log, LogSettings, PutAside
 from harness.broker.log.meta_properties import META_PROPERTIES
+from harness.broker.log.producers import NEVER_MS
 from harness.broker.log.recovery import LoadedLog, LogOrigin, open_log
 from harness.broker.log.storage import Storage
 from harness.broker.rules import ProtocolRules
@@ -41,6 +42,11 @@ def _nobody(_topic: str, _partition: int, _leader_epoch: int, _start_offset: int
     """Drop the call: there is no listener."""
 
 
+def _never() -> int:
+    """Return a time before that of any record: no producer has expired."""
+    return NEVER_MS - 1
+
+
 class LogManager:
     """Opens, creates and deletes logs; `load` comes first."""
 
@@ -51,8 +57,10 @@ class LogManager:
         *,
         epoch_assigned: EpochListener = _nobody,
         rules: ProtocolRules | None = None,
+        expired_ms: Callable[[], int] = _never,
     ) -> None:
         self._storage = storage
+        self._expired_ms = expired_ms
         self._settings = settings or LogSettings()
         self._epoch_assigned = epoch_assigned
         self._rules = rules or ProtocolRules()
@@ -145,6 +153,7 @@ class LogManager:
             lambda: None,
             lambda path, _: self._storage.remove(path),
             self._rules,
+            self._expired_ms,
         )
         return log
 
@@ -247,6 +256,7 @@ class LogManager:
             self._write_checkpoints,
             lambda path, delay_ms: self._put_aside(path, delay_ms),
             self._rules,
+            self._expired_ms,
         )
         self._logs[origin.topic, origin.partition] = log
         return loaded

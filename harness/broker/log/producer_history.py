@@ -1,12 +1,13 @@
 """A log's knowledge of its producers over its whole life: updated by batches, kept in snapshots, read again if needed.
 
-After a start or a truncation the state is that of the latest snapshot and of the batches after it. A snapshot has one
+After a start or a truncation the state is that of the latest snapshot, without the producers that have expired
+(`ProducerStateManager.loadFromSnapshot`), and of the batches after it. A snapshot has one
 batch of each producer; the four before it, by which a late retry is recognised, are read from the log when a batch
 would be refused without them.
 """
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from harness.broker.log.batch import BatchHeader, Buffer
 from harness.broker.log.markers import Marker, read_marker
@@ -26,10 +27,11 @@ _BATCHES_A_STEP = 1000
 class ProducerHistory:
     """The producers of one log."""
 
-    __slots__ = ("_incomplete", "_remembered", "_rules", "_snapshots", "states", "verifications")
+    __slots__ = ("_expired_ms", "_incomplete", "_remembered", "_rules", "_snapshots", "states", "verifications")
 
-    def __init__(self, storage: Storage, folder: str, rules: ProtocolRules) -> None:
+    def __init__(self, storage: Storage, folder: str, rules: ProtocolRules, expired_ms: Callable[[], int]) -> None:
         self._rules = rules
+        self._expired_ms = expired_ms
         self._remembered = REMEMBERED_BATCHES if rules.producer_batches_are_remembered else 1
         self._snapshots = ProducerSnapshots(storage, folder)
         self.states = ProducerStates((), self._remembered, rules)
@@ -147,6 +149,7 @@ class ProducerHistory:
         snapshot = self._snapshots.load_latest(believed, self.states)
         if snapshot is not None:
             position = snapshot
+            self.states.expire(self._expired_ms())
             self._incomplete = position > first and len(self.states) > 0
         for segment in segments:
             if segment.next_offset <= position or (snapshot is not None and not self._rules.snapshots_are_continued):

@@ -60,8 +60,11 @@ def open_log(
     checkpoints_changed: Callable[[], None],
     put_aside: PutAside,
     rules: ProtocolRules,
+    expired_ms: Callable[[], int],
 ) -> tuple[Log, LoadedLog]:
     """Return the log, created if needed, and its state on disk.
+
+    A producer that wrote last at `expired_ms` or before is not loaded from a snapshot.
 
     Raises:
         StorageError: the leader-epoch checkpoint is malformed.
@@ -86,7 +89,7 @@ def open_log(
         checkpoints_changed=checkpoints_changed,
         put_aside=put_aside,
         rules=rules,
-        producer_history=ProducerHistory(storage, folder, rules),
+        producer_history=ProducerHistory(storage, folder, rules, expired_ms),
         cleaned_to=origin.cleaned_to,
         folder_name=origin.folder_name,
     )
@@ -99,6 +102,7 @@ def open_log(
     if unindexed_from is not None:
         without_index.append(unindexed_from)
     log.producer_history.load(log.segments, min([checked_from, *without_index]))
+    log.producer_history.expire(expired_ms())  # Kafka recovers into a snapshot, which it loads without expired ones
     if log.log_end_offset < log.log_start_offset:
         logger.warning("log.emptied log=%s end=%d start=%d", folder, log.log_end_offset, log.log_start_offset)
         log.truncate_fully_and_start_at(log.log_start_offset)

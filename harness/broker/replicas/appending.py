@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from harness.broker.log.batch import CorruptBatch, first_header, next_batch_size
+from harness.broker.log.batch import MAGIC, MAGIC_AT, CorruptBatch, first_header, next_batch_size
 from harness.broker.log.compression import ZSTD
 from harness.broker.log.log import AppendInfo, InvalidRecords
 from harness.broker.log.verification import Verification
@@ -244,10 +244,10 @@ class Appender:
 
 
 def _is_one_batch(records: bytes) -> bool:
-    """Whether there is exactly one whole batch; what cannot be a batch is refused by the log."""
+    """Whether there is exactly one whole batch in the format of today; what cannot be a batch is refused by the log."""
     try:
         size = next_batch_size(records, 0)
-        return size is not None and next_batch_size(records, size) is None
+        return size is not None and records[MAGIC_AT] == MAGIC and next_batch_size(records, size) is None
     except CorruptBatch:
         return True
 

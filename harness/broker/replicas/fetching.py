@@ -143,6 +143,8 @@ class DelayedFetch:
                 records = partition.log.read(
                     fetch.fetch_offset, max_bytes=max_bytes, up_to=self._end(partition), at_least_one=at_least_one
                 )
+                if min(fetch.max_bytes, self.limits.max_bytes) < 0 and fetch.fetch_offset < self._end(partition):
+                    return Read(fetch, ErrorCode.UNKNOWN_SERVER_ERROR)  # `LogSegment.read` fails
             if aborted is not None and records and self.rules.aborted_transactions_are_told:
                 aborted = partition.log.aborted_transactions(fetch.fetch_offset, last_offset(records) + 1)
         except PartitionError as error:

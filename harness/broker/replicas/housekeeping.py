@@ -83,9 +83,13 @@ class Housekeeping:
                 await asyncio.sleep(0)
 
     async def _forget(self) -> None:
-        oldest_ms = self.wall_ms() - self.config["producer.id.expiration.ms"]
         for partition in self.replicas.all():
-            partition.log.producer_history.expire(oldest_ms)
+            partition.log.producer_history.expire(producers_expired_ms(self.config, self.wall_ms))
 
     def _seconds(self, name: str) -> float:
         return float(self.config[name]) / 1000
+
+
+def producers_expired_ms(config: BrokerConfig, wall_ms: Callable[[], int]) -> int:
+    """Return the time, by the wall clock, at or before which a producer has written last that has expired now."""
+    return int(wall_ms() - config["producer.id.expiration.ms"])

@@ -235,12 +235,12 @@ class MarkerDelivery:
             self._log_answer(broker_id, completion, results)
             if not self._is_pending(completion):
                 continue
+            self._note_marked(completion, [each for each, error in results.items() if error in _WRITTEN])
             if any(error in _FENCED for error in results.values()):
                 _log.info("markers.fenced transactional_id=%s errors=%s", _name(completion), results)
                 del self._pending[_name(completion)]
                 self._fenced.add(_name(completion))
                 continue
-            self._note_marked(completion, [each for each, error in results.items() if error in _WRITTEN])
             remaining = frozenset(each for each, error in results.items() if error not in _WRITTEN)
             if remaining:
                 failed.append(_Waiting(completion, remaining))

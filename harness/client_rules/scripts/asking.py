@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import Callable
+from itertools import islice
 
 from harness.broker.wire.transport import PeerError
 from harness.client_rules.scripts.comparing import difference
@@ -13,7 +14,10 @@ from harness.store.history import OpKind, OpType
 from harness.store.recording import Recorder
 
 PLAYS = 2
-"""A difference counts if it is there again: a step may meet what an earlier one has begun and not finished."""
+"""A difference counts if it is there again: a step may meet what an earlier one has begun and not finished.
+
+A script with restarts is played once, as the broker does not end a second time for it.
+"""
 
 
 class Asking:
@@ -21,29 +25,32 @@ class Asking:
 
     def __init__(self, plan: ClientPlan, recorder: Recorder) -> None:
         self._interval_s: float = plan.parameters["interval_s"]
-        lines = list(lines_of(Kind(plan.parameters["scripts"])))
+        self._at_once: int = plan.parameters["at_once"]
+        self._kind = Kind(plan.parameters["scripts"])
+        lines = list(lines_of(self._kind))
         random.Random(plan.seed).shuffle(lines)  # noqa: S311  repeatable, not secret
         self._lines = lines
         self._recorder = recorder
 
     async def run(self, target: Target, stopped: Callable[[], bool]) -> None:
-        """Play one script after the other until `stopped`."""
+        """Play some scripts at once, and then the next, until `stopped`."""
         await target.warm_up()
-        for line in self._lines:
-            if stopped():
-                return
-            await self._play(target, recorded(line))
+        left = map(recorded, self._lines)
+        while not stopped() and (scripts := list(islice(left, self._at_once))):
+            await asyncio.gather(*(self._play(target, script, stopped) for script in scripts))
             await asyncio.sleep(self._interval_s)
 
-    async def _play(self, target: Target, script: Recorded) -> None:
+    async def _play(self, target: Target, script: Recorded, stopped: Callable[[], bool]) -> None:
         invoked = self._recorder.invoke(OpKind.ASK, mode=script.about)
         found = None
         try:
-            for play in range(PLAYS):
-                answers = await target.play(script.script, f"{invoked.process}-{invoked.index}-{play}-")
+            for play in range(1 if self._kind is Kind.RESTARTS else PLAYS):
+                answers = await target.play(script.script, f"{invoked.process}-{invoked.index}-{play}-", stopped)
                 found = difference(script.script, answers, script.answers)
                 if found is None:
                     break
+                if self._kind is Kind.RESTARTS and isinstance(found.ours, str):
+                    raise PeerError(f"the broker ended during step {found.at + 1}: {found.ours}")
         except PeerError as error:
             self._recorder.end(invoked, OpType.INFO, error=str(error))
         else:

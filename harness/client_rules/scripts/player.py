@@ -13,7 +13,7 @@ from typing import Any
 from harness.broker.wire import messages as m
 from harness.broker.wire.transport import Connection, PeerError, Transport
 from harness.client_rules.scripts.answers import learn, shown
-from harness.client_rules.scripts.script import AWAIT, BEGIN, SETTLE, Script, Step, Symbols, request_of
+from harness.client_rules.scripts.script import AWAIT, BEGIN, RESTART, SETTLE, Script, Step, Symbols, request_of
 from harness.contracts.requests import as_values, error_codes
 
 TIMEOUT_S = 10.0
@@ -43,6 +43,8 @@ class Play:
     host: str
     port: int
     symbols: Symbols
+    restarted: Callable[[str], Awaitable[None]] | None = None
+    """Returns when the broker has ended, in the way that a step names, and serves again."""
     answers: Answers = field(default_factory=list)
     _connection: Connection | None = None
     _begun: list[tuple[Step, "asyncio.Task[Any]"]] = field(default_factory=list)
@@ -69,6 +71,10 @@ class Play:
             return BEGIN
         if step.how == SETTLE:
             return await self._settled(step)
+        if step.how == RESTART:
+            assert self.restarted is not None
+            await self.restarted(step.api)
+            return RESTART
         return self._compared(step, await self._ended(step))
 
     async def _awaited(self) -> Any:

@@ -23,6 +23,8 @@ class Kind(StrEnum):
     """What a call does, it has done when it is answered."""
     SLOW = "slow"
     """Retention, cleaner and expiry have done their work when a step ends."""
+    RESTARTS = "restarts"
+    """The broker is stopped cleanly after a third of the calls, and killed after two thirds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

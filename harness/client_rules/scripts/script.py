@@ -13,8 +13,11 @@ from typing import Any
 
 from harness.contracts.requests import filled
 
-ASK, BEGIN, AWAIT, SETTLE = "ask", "begin", "await", "settle"
-"""How a step ends: answered; sent only; the step that was sent before is answered; asked until nothing changes."""
+ASK, BEGIN, AWAIT, SETTLE, RESTART = "ask", "begin", "await", "settle", "restart"
+"""How a step ends: answered; sent only; the step that was sent before is answered; asked until nothing changes; the
+broker has ended and serves again."""
+STOP, KILL = "stop", "kill"
+"""How a broker ends before it is started again; the API of such a step."""
 NO_MEMBER, NO_PRODUCER, NO_SESSION = "unknown-member", 4_000_000, 1
 NO_MEMBERS = ("", NO_MEMBER, "other")
 """Member ids that no broker gives."""

@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import partial
 
 from harness.broker.wire import messages as m
-from harness.broker.wire.transport import Transport
+from harness.broker.wire.transport import PeerError, Transport
 from harness.client_rules.scripts.player import Answers, Play
 from harness.client_rules.scripts.script import Script, Symbols, real_wall_ms
 
@@ -20,10 +22,39 @@ class Target:
     host: str
     port: int
     wall_ms: Callable[[], float] = real_wall_ms
+    _restart: "asyncio.Task[None] | None" = field(default=None, init=False)
+    """What all scripts wait for that have come to a restart."""
 
-    async def play(self, script: Script, prefix: str) -> Answers:
-        """Return the answers to a script whose names begin with a prefix."""
-        return await Play(self.transport, self.host, self.port, Symbols(prefix, wall_ms=self.wall_ms)).play(script)
+    async def play(self, script: Script, prefix: str, stopped: Callable[[], bool] = lambda: False) -> Answers:
+        """Return the answers to a script whose names begin with a prefix.
+
+        Raises:
+            PeerError: the broker cannot be reached, or it is not restarted as the script has it before `stopped`.
+        """
+        symbols = Symbols(prefix, wall_ms=self.wall_ms)
+        return await Play(self.transport, self.host, self.port, symbols, partial(self.restarted, stopped)).play(script)
+
+    async def restarted(self, stopped: Callable[[], bool], how: str) -> None:
+        """Return when the broker has ended and serves again; another party ends it, in the way that is named.
+
+        Raises:
+            PeerError: `stopped` before.
+        """
+        if self._restart is None or self._restart.done():
+            self._restart = asyncio.create_task(self._restarted(stopped, how), name="restart")
+        await asyncio.shield(self._restart)
+
+    async def _restarted(self, stopped: Callable[[], bool], how: str) -> None:
+        with suppress(PeerError):
+            while not stopped():
+                await self.versions()
+                await asyncio.sleep(LOOK_EVERY_S)
+        while not stopped():
+            with suppress(PeerError):
+                await self.warm_up()
+                return
+            await asyncio.sleep(LOOK_EVERY_S)
+        raise PeerError(f"the broker was not restarted: {how}")
 
     async def versions(self) -> dict[int, tuple[int, int]]:
         """Return the versions that the broker advertises, by API key."""

@@ -1,7 +1,7 @@
 """Scripts of client calls, played to the only broker of a cluster and compared with what Kafka 3.9.1 has answered.
 
-A script has names of its own and needs nothing but a broker with the properties of `scripts-light` or
-`slow-scripts-light`: the answers were recorded with these.
+A script has names of its own and needs nothing but a broker with the properties of `scripts-light`,
+`slow-scripts-light` or `restarted-scripts-light`: the answers were recorded with these.
 """
 
 import threading
@@ -20,9 +20,13 @@ class Parameters(Strict):
 
     players: Annotated[int, Field(ge=1, le=32, description="Processes that play one script after the other")] = 1
     scripts: Annotated[
-        Literal["quick", "slow"],
-        Field(description="quick; or slow: those that wait for retention, the cleaner and the expiry of offsets"),
+        Literal["quick", "slow", "restarts"],
+        Field(
+            description="quick; slow: those that wait for retention, the cleaner and the expiry of offsets; restarts:"
+            " those in which the broker is stopped cleanly and later killed, which two faults do"
+        ),
     ] = "quick"
+    at_once: Annotated[int, Field(ge=1, le=200, description="Scripts that a player plays at the same time")] = 1
     interval_s: Annotated[float, Field(gt=0, le=3600, description="Between two scripts of a player")] = 0.2
 
 

@@ -101,6 +101,7 @@ def opened(
     settings: LogSettings = SMALL,
     heard: Heard | None = None,
     rules: ProtocolRules | None = None,
+    expired_ms: int = -2,
 ) -> tuple[Log, LoadedLog]:
     heard = heard or Heard()
     origin = LogOrigin(
@@ -119,6 +120,7 @@ def opened(
         heard.lower,
         lambda path, _: storage.remove(path),
         rules or ProtocolRules(),
+        lambda: expired_ms,
     )
 
 
