@@ -50,7 +50,8 @@ def read_scripts(clients: Iterable[PlannedClient]) -> None:
     """Read the files that clients need; within a simulation none can be read."""
     for client in clients:
         if client.role == SCRIPT_PLAYER:
-            lines_of(Kind(client.parameters["scripts"]))
+            for kind in Kind:
+                lines_of(kind)
 
 
 class SimulatedClients:

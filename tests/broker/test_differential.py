@@ -14,8 +14,12 @@ from harness.client_rules.scripts.answers import shown
 from harness.client_rules.scripts.comparing import Difference, difference
 from harness.client_rules.scripts.recorded import Recorded
 from harness.client_rules.scripts.script import (
+    ASK,
     AWAIT,
     BEGIN,
+    KILL,
+    RESTART,
+    STOP,
     Script,
     Step,
     Symbols,
@@ -26,7 +30,7 @@ from harness.client_rules.scripts.target import Target
 from harness.contracts.requests import REQUESTS, records_of
 from harness.simulation.transport import MemoryTransport
 from tests.broker.whole_cluster import HOST, WholeCluster, client_port
-from tools.differential.generator import ROOMS, script_of_seed, slow_script_of_seed
+from tools.differential.generator import ROOMS, restarting_script_of_seed, script_of_seed, slow_script_of_seed
 from tools.differential.intended import reason
 from tools.differential.kept import kept
 from tools.differential.shrinking import shrunk
@@ -71,6 +75,14 @@ def test_scripts_call_every_api_for_clients_in_versions_that_are_served() -> Non
 def test_a_script_is_the_same_after_json() -> None:
     script = script_of_seed(1, 1, SERVED)
     assert script_of(json.loads(json.dumps([step.as_json() for step in script]))) == script
+
+
+def test_a_script_with_restarts_has_a_clean_stop_and_then_a_kill() -> None:
+    for number in range(SOME):
+        script = restarting_script_of_seed(1, number, SERVED)
+        assert [step.api for step in script if step.how == RESTART] == [STOP, KILL]
+        assert {step.how for step in script} == {ASK, RESTART}
+        assert RESTART not in (script[0].how, script[-1].how)
 
 
 def test_every_call_of_a_room_has_a_share() -> None:

@@ -1,5 +1,6 @@
 """Recorded scripts: what a player writes down of the answers, and that the broker gives the recorded ones."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -34,12 +35,12 @@ class Answering(Target):
         self.plays += 1
         if isinstance(self.wrong, PeerError):
             raise self.wrong
-        known = next(each for line in lines_of(Kind.SLOW) if (each := recorded(line)).script == script)
+        known = next(each for kind in Kind for line in lines_of(kind) if (each := recorded(line)).script == script)
         is_wrong = self.wrong and self.plays <= self.wrong_plays
         return [self.wrong, *known.answers[1:]] if is_wrong else known.answers
 
 
-def plan(seed: int = 1) -> ClientPlan:
+def plan(seed: int = 1, kind: Kind = Kind.SLOW) -> ClientPlan:
     return ClientPlan(
         process="player",
         workload="play-scripts",
@@ -47,16 +48,20 @@ def plan(seed: int = 1) -> ClientPlan:
         bootstrap_servers="",
         topics={},
         seed=seed,
-        parameters={"scripts": "slow", "interval_s": 0.0001, "at_once": 1},
+        parameters={"scripts": kind, "interval_s": 0.0001, "at_once": 1},
         stop_order=0,
     )
 
 
-async def written(wrong: Any, *, seed: int = 1, plays: int = 2, wrong_plays: int = 10**9) -> list[Operation]:
+async def written(
+    wrong: Any, *, seed: int = 1, plays: int = 2, wrong_plays: int = 10**9, kind: Kind = Kind.SLOW
+) -> list[Operation]:
+    """What is written down after the warm-up."""
     found: list[Operation] = []
     broker = Answering(None, "host", 1, wrong=wrong, wrong_plays=wrong_plays)  # type: ignore[arg-type]
-    await Asking(plan(seed), Recorder("player", found.append, lambda: 0)).run(broker, lambda: broker.plays >= plays)
-    return found
+    asking = Asking(plan(seed, kind), Recorder("player", found.append, lambda: 0))
+    await asking.run(broker, lambda: broker.plays >= plays)
+    return found[2:]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +90,56 @@ async def test_a_difference_that_is_not_there_again_does_not_count() -> None:
     assert (ended.type, ended.error) == (OpType.OK, "")
 
 
-@pytest.mark.parametrize("name", ["scripts-light", "slow-scripts-light"])
+@pytest.mark.parametrize(
+    ("wrong", "outcome", "error"),
+    [
+        pytest.param({"error_code": 1}, OpType.OK, "step 1, version ", id="another answer counts at once"),
+        pytest.param("closed", OpType.INFO, "the broker ended during step 1: closed", id="the broker ended too early"),
+    ],
+)
+async def test_a_script_with_restarts_is_played_once(wrong: Any, outcome: OpType, error: str) -> None:
+    _, ended, *_ = await written(wrong, wrong_plays=1, kind=Kind.RESTARTS)
+    assert ended.type is outcome
+    assert ended.error.startswith(error)
+
+
+async def test_after_the_scripts_with_restarts_come_quick_ones() -> None:
+    modes = [each.mode.partition(" ")[0] for each in await written(None, plays=3, kind=Kind.RESTARTS)]
+    assert modes == [*["restarts"] * 2, *["quick"] * 4]
+
+
+@dataclass
+class Ending(Target):
+    """A broker that serves for some questions, is away for some, and serves again."""
+
+    serves: int = 0
+    is_away: int = 0
+
+    async def versions(self) -> dict[int, tuple[int, int]]:
+        self.serves -= 1
+        if self.serves < 0:
+            raise PeerError("closed")
+        return {}
+
+    async def warm_up(self) -> None:
+        self.is_away -= 1
+        if self.is_away >= 0:
+            raise PeerError("refused")
+
+
+async def test_a_restart_is_over_when_the_broker_has_ended_and_serves_again() -> None:
+    broker = Ending(None, "host", 1, serves=1, is_away=1)  # type: ignore[arg-type]
+    await asyncio.gather(*(broker.restarted(lambda: False, "stop") for _ in range(3)))
+    assert (broker.serves, broker.is_away) == (-1, -1), "all scripts look with one pair of eyes"
+
+
+async def test_a_restart_that_does_not_come_is_given_up_when_the_load_stops() -> None:
+    broker = Ending(None, "host", 1, serves=10**9)  # type: ignore[arg-type]
+    with pytest.raises(PeerError, match="was not restarted: kill"):
+        await broker.restarted(lambda: broker.serves < 10**9, "kill")
+
+
+@pytest.mark.parametrize("name", ["scripts-light", "slow-scripts-light", "restarted-scripts-light"])
 def test_the_broker_answers_as_recorded(name: str) -> None:
     history = simulate(load_scenario(f"tools/{name}.yaml"), 1)
     ended = [each for of in history.operations.values() for each in of if each.kind is OpKind.ASK and each.error]

@@ -25,6 +25,7 @@ TOOLS = Path(__file__).parents[1]
 SHORT = (
     str(TOOLS / "scripts-light.yaml"),
     str(TOOLS / "slow-scripts-light.yaml"),
+    str(TOOLS / "restarted-scripts-light.yaml"),
     "storm-sweep",
     str(TOOLS / "mix-light.yaml"),
     str(TOOLS / "administration-light.yaml"),

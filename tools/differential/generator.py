@@ -1,10 +1,10 @@
 """Which script belongs to a seed? Five to thirty calls of a few rooms, in versions that both brokers serve."""
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from harness.client_rules.scripts.script import AWAIT, BEGIN, KILL, RESTART, STOP, Script, Step
+from harness.client_rules.scripts.script import ASK, AWAIT, KILL, RESTART, STOP, Script, Step
 from tools.differential import admin_rooms as admin
 from tools.differential import data_rooms as data
 from tools.differential import group_rooms as groups
@@ -80,7 +80,6 @@ ROOMS: Mapping[str, Mapping[Call, int]] = {
         groups.committed: 1,
     },
 }
-RESTARTS = (STOP, KILL)
 PATIENT_MS = 120_000
 FIRST: Mapping[str, Call] = {"transactions": data.init_transactional}
 """What a room begins with."""
@@ -107,27 +106,20 @@ def _drawn(draw: Draw, parts: int) -> list[Step]:
 def restarting_script_of_seed(seed: int, number: int, versions: Versions) -> Script:
     """Return a script in three parts: the broker is stopped cleanly after the first, and killed after the second.
 
-    Members stay for longer than a restart takes, and no call is open while the broker ends.
+    Members stay for longer than a restart takes. Every call is awaited, as many scripts are played at once.
     """
     draw = Draw(random.Random(f"restarts/{seed}/{number}"), versions)
-    steps = [_patient(step) for step in _drawn(draw, 2)]
-    third = max(len(steps) // 3, 1)
-    parts = [steps[:third], steps[third : 2 * third], steps[2 * third :]]
-    return tuple(step for how, part in zip((*RESTARTS, None), parts, strict=True) for step in _ended(part, how))
+    steps = [_patient(step) for step in _drawn(draw, 2) if step.how != AWAIT]
+    third = len(steps) // 3
+    stop, kill = (Step(api=how, version=0, how=RESTART) for how in (STOP, KILL))
+    return (*steps[:third], stop, *steps[third : 2 * third], kill, *steps[2 * third :])
 
 
 def _patient(step: Step) -> Step:
-    if step.fields.get("session_timeout_ms") != groups.SESSION_MS:
-        return step
-    return replace(step, fields={**step.fields, "session_timeout_ms": PATIENT_MS})
-
-
-def _ended(part: list[Step], how: str | None) -> Iterator[Step]:
-    yield from part
-    if how is not None:
-        begun = sum(step.how == BEGIN for step in part) - sum(step.how == AWAIT for step in part)
-        yield from [Step(api="", version=0, how=AWAIT)] * begun
-        yield Step(api=how, version=0, how=RESTART)
+    fields = dict(step.fields)
+    if fields.get("session_timeout_ms") == groups.SESSION_MS:
+        fields["session_timeout_ms"] = PATIENT_MS
+    return replace(step, fields=fields, how=ASK)
 
 
 def slow_script_of_seed(seed: int, number: int, versions: Versions) -> Script:

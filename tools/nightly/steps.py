@@ -36,6 +36,7 @@ SWEPT = (
     "tools/groups-light.yaml",
     "tools/scripts-light.yaml",
     "tools/slow-scripts-light.yaml",
+    "tools/restarted-scripts-light.yaml",
 )
 HISTORIES_TESTS = (
     "tests/analysis/test_generated_histories.py",
@@ -51,6 +52,7 @@ FEWEST_HISTORIES = 60
 SCRIPTS = 20_000
 FEWEST_SCRIPTS = 100
 QUICK_SCRIPTS_A_SLOW_ONE = 40
+QUICK_SCRIPTS_A_RESTARTED_ONE = 100
 SIDE_BY_SIDE = ("transactions", "failing_transactions")
 """Scripts whose recorded answers of real Kafka are compared with those of tonight."""
 PUBLISHED = "published-bugs"
@@ -173,6 +175,7 @@ def steps(scale: float, seed: int, folder: Path) -> list[Step]:
             command=(
                 *(*python, "tools.differential", "--scripts", str(scripts), "--seed", str(seed)),
                 *("--slow", str(max(1, scripts // QUICK_SCRIPTS_A_SLOW_ONE))),
+                *("--restarts", str(max(1, scripts // QUICK_SCRIPTS_A_RESTARTED_ONE))),
             ),
             lacking=_lacking_jars(),
         ),

@@ -2,12 +2,12 @@
 
 import asyncio
 import random
-from collections.abc import Callable
-from itertools import islice
+from collections.abc import Callable, Sequence
 
 from harness.broker.wire.transport import PeerError
 from harness.client_rules.scripts.comparing import difference
 from harness.client_rules.scripts.recorded import Kind, Recorded, lines_of, recorded
+from harness.client_rules.scripts.script import RESTART
 from harness.client_rules.scripts.target import Target
 from harness.contracts.workloads import ClientPlan
 from harness.store.history import OpKind, OpType
@@ -21,38 +21,55 @@ A script with restarts is played once, as the broker does not end a second time 
 
 
 class Asking:
-    """The plays of one process: every script once, in an order of its own."""
+    """The plays of one process: every script once, in an order of its own.
+
+    Of the scripts with restarts as many as are played at once; then those without, one after the other.
+    """
 
     def __init__(self, plan: ClientPlan, recorder: Recorder) -> None:
         self._interval_s: float = plan.parameters["interval_s"]
-        self._at_once: int = plan.parameters["at_once"]
-        self._kind = Kind(plan.parameters["scripts"])
-        lines = list(lines_of(self._kind))
-        random.Random(plan.seed).shuffle(lines)  # noqa: S311  repeatable, not secret
-        self._lines = lines
         self._recorder = recorder
+        kind, at_once = Kind(plan.parameters["scripts"]), plan.parameters["at_once"]
+        order = random.Random(plan.seed)  # noqa: S311  repeatable, not secret
+        self._batches = _in_batches(_shuffled(kind, order), at_once)
+        if kind is Kind.RESTARTS:
+            self._batches = [*self._batches[:1], *_in_batches(_shuffled(Kind.QUICK, order), 1)]
 
     async def run(self, target: Target, stopped: Callable[[], bool]) -> None:
         """Play some scripts at once, and then the next, until `stopped`."""
+        first = self._recorder.invoke(OpKind.ASK, mode="warm-up")
         await target.warm_up()
-        left = map(recorded, self._lines)
-        while not stopped() and (scripts := list(islice(left, self._at_once))):
-            await asyncio.gather(*(self._play(target, script, stopped) for script in scripts))
+        self._recorder.end(first, OpType.OK)  # the load runs, though scripts with restarts end late
+        for batch in self._batches:
+            if stopped():
+                return
+            await asyncio.gather(*(self._play(target, recorded(line), stopped) for line in batch))
             await asyncio.sleep(self._interval_s)
 
     async def _play(self, target: Target, script: Recorded, stopped: Callable[[], bool]) -> None:
         invoked = self._recorder.invoke(OpKind.ASK, mode=script.about)
         found = None
         try:
-            for play in range(1 if self._kind is Kind.RESTARTS else PLAYS):
+            restarts = any(step.how == RESTART for step in script.script)
+            for play in range(1 if restarts else PLAYS):
                 answers = await target.play(script.script, f"{invoked.process}-{invoked.index}-{play}-", stopped)
                 found = difference(script.script, answers, script.answers)
                 if found is None:
                     break
-                if self._kind is Kind.RESTARTS and isinstance(found.ours, str):
+                if restarts and isinstance(found.ours, str):
                     raise PeerError(f"the broker ended during step {found.at + 1}: {found.ours}")
         except PeerError as error:
             self._recorder.end(invoked, OpType.INFO, error=str(error))
         else:
             text = "" if found is None else f"step {found.at + 1}, version {found.step.version}: {found.signature}"
             self._recorder.end(invoked, OpType.OK, error=text)
+
+
+def _shuffled(kind: Kind, order: random.Random) -> list[bytes]:
+    lines = list(lines_of(kind))
+    order.shuffle(lines)
+    return lines
+
+
+def _in_batches(lines: Sequence[bytes], size: int) -> list[Sequence[bytes]]:
+    return [lines[at : at + size] for at in range(0, len(lines), size)]

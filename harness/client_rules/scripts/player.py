@@ -22,7 +22,7 @@ NOTIFIED_S = 0.06
 LOOK_EVERY_S = 0.02
 SETTLED_S = 1.2
 QUIET_S = 4.0
-"""For so long nothing changed: retention, cleaner and expiry are through."""
+"""For so long nothing changed: retention, cleaner, expiry and rebalances are through."""
 CONCURRENT_TRANSACTIONS = 51
 INVALID_TOPIC = 17
 """The answer to CreatePartitions for a topic that is queued for deletion."""
@@ -73,6 +73,7 @@ class Play:
             return await self._settled(step)
         if step.how == RESTART:
             assert self.restarted is not None
+            await asyncio.sleep(QUIET_S)
             await self.restarted(step.api)
             return RESTART
         return self._compared(step, await self._ended(step))

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 
 from harness.broker.wire import messages as m
@@ -22,7 +22,7 @@ class Target:
     host: str
     port: int
     wall_ms: Callable[[], float] = real_wall_ms
-    _restart: "asyncio.Task[None] | None" = field(default=None, init=False)
+    _restart: "asyncio.Task[None] | None" = None
     """What all scripts wait for that have come to a restart."""
 
     async def play(self, script: Script, prefix: str, stopped: Callable[[], bool] = lambda: False) -> Answers:

@@ -23,7 +23,7 @@ class Parameters(Strict):
         Literal["quick", "slow", "restarts"],
         Field(
             description="quick; slow: those that wait for retention, the cleaner and the expiry of offsets; restarts:"
-            " those in which the broker is stopped cleanly and later killed, which two faults do"
+            " those in which the broker is stopped cleanly and later killed, which two faults do, then quick ones"
         ),
     ] = "quick"
     at_once: Annotated[int, Field(ge=1, le=200, description="Scripts that a player plays at the same time")] = 1

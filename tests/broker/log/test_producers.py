@@ -13,7 +13,7 @@ from harness.broker.log.producers import ProducerStates
 from harness.broker.rules import rules_with
 from harness.broker.wire.error_codes import ErrorCode
 from harness.simulation.disk import MemoryStorage
-from tests.broker.log.logs import everything, from_producer, headers, new_log, opened
+from tests.broker.log.logs import everything, from_producer, headers, new_log, opened, write_in_transaction
 
 LAST = 2**31 - 1
 
@@ -124,6 +124,20 @@ def test_a_restart_remembers(storage: MemoryStorage, clean: bool) -> None:
     again, _ = opened(storage, clean=clean, recovery_point=log.recovery_point)
     assert append(again, 8) == 8
     assert append(again, 9) == 9
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_a_restart_forgets_producers_that_have_expired_but_for_open_transactions(
+    storage: MemoryStorage, clean: bool
+) -> None:
+    log = new_log(storage)
+    for producer_id, timestamp_ms in ((1, 100), (2, 101)):
+        log.append_as_leader(from_producer(0, producer_id=producer_id, timestamp_ms=timestamp_ms), 0)
+    write_in_transaction(log, 0, producer_id=3)
+    if clean:
+        log.seal()
+    again, _ = opened(storage, clean=clean, recovery_point=log.log_end_offset, expired_ms=100)
+    assert [each for each, _ in again.producers.items()] == [2, 3]
 
 
 def test_with_the_planted_bug_a_restart_forgets_and_a_retry_is_written_twice(storage: MemoryStorage) -> None:
