@@ -6,7 +6,7 @@ from functools import wraps
 from typing import Concatenate, ParamSpec
 from weakref import WeakKeyDictionary
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 from pyspark.sql.window import Window, WindowSpec
@@ -15,7 +15,7 @@ from harness.analysis.engine.compat import checkpoint, in_tasks, is_local, is_sa
 from harness.analysis.tables.table import Table
 
 PLANNERS = 2
-"""Plans made at once, each by one thread."""
+"""Plans made at once, each by one thread; of a history that is judged by parts one, as jobs add up their memory."""
 TASKS_A_PART = 4
 """As much as so many tasks of Apache Spark join is joined at a time by Sail."""
 PARTITION_KEY = ("run_id", "topic", "partition")
@@ -75,8 +75,9 @@ def checkpointed(frames: Iterable[DataFrame]) -> list[DataFrame]:
     The optimizer goes through a whole plan until nothing changes in it: many small plans cost less than a large one,
     and what is built on these rows is planned from here. Only for a local master: a lost executor loses what it stored.
     """
-    with ThreadPoolExecutor(max_workers=PLANNERS) as pool:
-        return list(pool.map(checkpoint, frames))
+    some = list(frames)
+    with ThreadPoolExecutor(max_workers=planners(some[0].sparkSession) if some else 1) as pool:
+        return list(pool.map(checkpoint, some))
 
 
 def stored(frame: DataFrame) -> DataFrame:
@@ -84,14 +85,30 @@ def stored(frame: DataFrame) -> DataFrame:
     return checkpointed([frame])[0] if is_local(frame.sparkSession) else frame
 
 
+def parts_of(spark: SparkSession) -> int:
+    """Return in how many parts a history is joined, one after the other: Sail keeps all that it joins in memory."""
+    tasks = int(str(spark.conf.get("spark.sql.shuffle.partitions")))
+    return -(-tasks // TASKS_A_PART) if is_sail(spark) else 1
+
+
+def planners(spark: SparkSession) -> int:
+    """Return how many jobs are run at once."""
+    return 1 if parts_of(spark) > 1 else PLANNERS
+
+
+def stored_for_parts(frame: DataFrame) -> DataFrame:
+    """Return the same rows, stored where each part of a history would compute them again."""
+    return stored(frame) if parts_of(frame.sparkSession) > 1 else frame
+
+
 def by_parts(make: Callable[..., DataFrame], *frames: DataFrame, on: Sequence[str]) -> DataFrame:
     """Return what is made of frames that it groups or joins by these columns.
 
     For a large history on Sail, which keeps the tables of groups and joins in memory, it is made of a part of each at a
-    time, by a hash of the columns, which have the same types in each; Apache Spark has tasks for that.
+    time, by a hash of the columns, which have the same types in each; Apache Spark has tasks for that. Each part
+    computes what is not read from files or `stored_for_parts`.
     """
-    spark = frames[0].sparkSession
-    parts = int(str(spark.conf.get("spark.sql.shuffle.partitions"))) // TASKS_A_PART if is_sail(spark) else 1
+    parts = parts_of(frames[0].sparkSession)
     if parts <= 1:
         return make(*frames)
     if len({tuple(dict(each.dtypes)[name] for name in on) for each in frames}) > 1:

@@ -7,7 +7,7 @@ from pyspark.sql import Row
 from pyspark.sql import functions as F
 
 from harness.analysis.facts.build import Facts
-from harness.analysis.frames import union
+from harness.analysis.frames import planners, union
 from harness.analysis.running import broken_parts, why_broken
 from harness.analysis.subjects import subjects_of
 from harness.contracts.checks import Check, Settings, Subject
@@ -31,7 +31,7 @@ class Unseen:
 
 
 def unseen_of(checks: Sequence[Check], facts: Facts, run_ids: Iterable[str], settings: Settings) -> Unseen:
-    """Return what the evidence of runs does not show of what checks are about, by one job.
+    """Return what the evidence of runs does not show of what checks are about; large histories take several jobs.
 
     Args:
         checks: The checks.
@@ -70,7 +70,7 @@ def _counted(
     place = F.when(F.col("unseen") > 0, F.struct("place", "unseen"))
     needed = F.col("subject").isin([number for number, subject in enumerate(subjects) if subject in essential])
     rows = (
-        union(frames, apart=False)
+        union(frames, apart=planners(frames[0].sparkSession) == 1)
         .groupBy("run_id", "subject")
         .agg(
             F.sum("number").alias("number"),

@@ -88,7 +88,7 @@ from harness.analysis.facts.znodes import (
     topic_configs,
     topics,
 )
-from harness.analysis.frames import checkpointed, union
+from harness.analysis.frames import checkpointed, planners, union
 from harness.analysis.sources.lineage import has_no_rows
 from harness.analysis.sources.reading import Sources, no_rows, of_table
 from harness.analysis.sources.state_changes import LIVES, StateChanges
@@ -106,8 +106,8 @@ Facts = dict[str, DataFrame]
 
 LINES = ".lines"
 """Folder of the lines as Parquet, while facts are made of them."""
-WRITERS, WRITERS_OF_MANY = 4, 2
-"""Jobs at once. A small job is mostly planning, which is done by one thread; a job with many rows needs memory."""
+WRITERS = 4
+"""Jobs at once that have few rows: such a job is mostly planning, which is done by one thread."""
 HISTORY = "history"
 """One row a change of a znode."""
 _READ_ONCE = {"journal", "liveness", DELETED, FetchResponse.ev, LIVES, TRANSITIONS}
@@ -384,7 +384,8 @@ def written_counts(folder: Path) -> dict[str, int]:
 def write_facts(facts: Mapping[str, DataFrame], folder: Folder) -> None:
     """Write every fact below `folder`."""
     jobs = [partial(_write, frame, fact_path(folder, name)) for name, frame in facts.items()]
-    in_threads(jobs, WRITERS_OF_MANY)
+    if facts:
+        in_threads(jobs, planners(next(iter(facts.values())).sparkSession))
 
 
 def read_facts(spark: SparkSession, folder: Path) -> Facts:
