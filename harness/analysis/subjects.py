@@ -187,9 +187,11 @@ def _reached(
     offset, key = F.col("offset"), list(PARTITION_KEY)
     behind = offset.isNull() | (offset > F.coalesce("last", F.lit(-1)))
     before = ~F.lit(settings.read_from_start) & ~passed_by_one(offset)
+    written = sends.where(is_acknowledged_send() & stays_readable())
     unread = (
-        sends.where(is_acknowledged_send() & stays_readable())
-        .join(reading_spans(polls).hint("shuffle_hash"), on=key, how="left")
+        reading_spans(polls)
+        .hint("shuffle_hash")
+        .join(written, on=key, how="right")  # Sail keeps the left side of a join in memory
         .where(behind | before)
         .join(polls, on=[*PARTITION_KEY, "value"], how="left_anti")
         .join(superseded, on=[*PARTITION_KEY, "offset"], how="left_anti")
@@ -230,7 +232,7 @@ def _reached_committed(
     """The records of committed transactions, in runs with a reader that reads committed ones alone (`_reached`)."""
     committed = sends.where(F.col("transaction_outcome") == COMMITTED)
     readers = polls.where(F.col("isolation") == READ_COMMITTED)
-    judged = committed.join(readers.select("run_id").distinct(), on="run_id", how="left_semi")
+    judged = readers.select("run_id").distinct().join(committed, on="run_id", how="inner")
     return _reached(settings, judged, readers, end_offsets, *others)
 
 

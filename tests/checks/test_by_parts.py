@@ -17,6 +17,7 @@ from tests.checks.answers import OF_A_LARGE_HISTORY, batches_of, confirm, judged
         "exactly-once",
         "int-poll-skip",
         "lost-committed-write",
+        "lost-write",
         "poll-skip",
         "precommitted-read",
         "torn-transaction",

@@ -4,11 +4,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
-from harness.analysis.check_helpers.compaction import SUPERSEDED, with_superseded
+from harness.analysis.check_helpers.compaction import SUPERSEDED
 from harness.analysis.check_helpers.findings import event
 from harness.analysis.check_helpers.log_starts import decided, deletable
 from harness.analysis.check_helpers.records import stays_readable
-from harness.analysis.frames import PARTITION_KEY, by_parts, in_order, made_once
+from harness.analysis.frames import PARTITION_KEY, by_parts, in_order, made_once, partition_number, stored_for_parts
 from harness.contracts.checks import Settings, Severity
 from harness.store.history import READ_COMMITTED, READ_UNCOMMITTED
 
@@ -36,44 +36,50 @@ def skips(facts: dict[str, DataFrame], settings: Settings, *, within_poll: bool)
 def _skips(
     poll_steps: DataFrame, polls: DataFrame, sends: DataFrame, replicas: DataFrame, superseded: DataFrame
 ) -> DataFrame:
-    return by_parts(_skips_of_partitions, poll_steps, polls, sends, replicas, superseded, on=PARTITION_KEY)
-
-
-def _skips_of_partitions(
-    poll_steps: DataFrame, polls: DataFrame, sends: DataFrame, replicas: DataFrame, superseded: DataFrame
-) -> DataFrame:
     """Of both kinds; the record before a step was read too, so what follows it among all offsets read is skipped.
 
     But for those that a cleaner may have emptied since.
     """
-    ahead = poll_steps.where(F.col("offset") > F.col("previous_offset") + 1)
-    jumped = ahead.select(*PARTITION_KEY).distinct()
-    aborted = sends.where(~stays_readable()).select(*PARTITION_KEY, "value", F.lit(False).alias("committed"))
+    named = F.col("topic").isNotNull() & F.col("partition").isNotNull()
+    place = partition_number().alias("place")
+    ahead = poll_steps.where(named & (F.col("offset") > F.col("previous_offset") + 1)).select("*", place)
+    read = polls.where(named).select(place, "offset", "value", "isolation")
+    jumped = ahead.select("place").distinct().hint("shuffle_hash")
+    aborted = sends.where(~stays_readable()).select(place, "value", F.lit(False).alias("committed"))
     only_aborted = F.coalesce(F.col("isolation") != READ_COMMITTED, F.lit(True)) & F.col("committed").isNotNull()
-    offsets = (
-        polls.join(jumped.hint("shuffle_hash"), on=list(PARTITION_KEY), how="left_semi")
-        .join(aborted, on=[*PARTITION_KEY, "value"], how="left")
-        .groupBy(*PARTITION_KEY, "offset")
-        .agg(F.max(~only_aborted).alias("committed"))
+    # Sail keeps the left side of a join in memory, and takes what a join has left over for few rows
+    reads = aborted.join(read, on=["place", "value"], how="right").join(jumped, on="place", how="left_semi")
+    reads = stored_for_parts(reads.select("place", "offset", (~only_aborted).alias("committed")))
+    offsets = by_parts(_offsets, reads, on=("place", "offset"))
+    emptied = superseded.select(place, "offset", F.lit(True).alias("emptied"))
+    rows = by_parts(_following, ahead, offsets.join(emptied, on=["place", "offset"], how="left"), on=("place",))
+    starts = replicas.groupBy(*PARTITION_KEY).agg(
+        F.min("log_start_offset").alias("first_start"), F.max("log_start_offset").alias("last_start")
     )
-    stays = F.when(~F.col(SUPERSEDED), F.col("offset"))
-    after_it = in_order(*PARTITION_KEY, by=("offset",)).rowsBetween(1, Window.unboundedFollowing)
-    following = with_superseded(offsets, superseded).select(
-        *PARTITION_KEY,
+    return rows.join(starts, on=list(PARTITION_KEY), how="left")
+
+
+def _offsets(reads: DataFrame) -> DataFrame:
+    """One row an offset that was read: whether its record may have been `committed`."""
+    return reads.groupBy("place", "offset").agg(F.max("committed").alias("committed"))
+
+
+def _following(ahead: DataFrame, offsets: DataFrame) -> DataFrame:
+    """The steps ahead of some partitions over an offset that was read, with the first such one as `skipped`."""
+    stays = F.when(F.col("emptied").isNull(), F.col("offset"))
+    after_it = in_order("place", by=("offset",)).rowsBetween(1, Window.unboundedFollowing)
+    following = offsets.select(
+        "place",
         F.col("offset").alias("previous_offset"),
         F.first(stays, ignorenulls=True).over(after_it).alias("skipped_of_all"),
         F.first(F.when(F.col("committed"), stays), ignorenulls=True).over(after_it).alias("skipped_committed"),
     )
     reads_all = F.col("isolation") == READ_UNCOMMITTED
     skipped = F.when(reads_all, F.col("skipped_of_all")).otherwise(F.col("skipped_committed"))
-    starts = replicas.groupBy(*PARTITION_KEY).agg(
-        F.min("log_start_offset").alias("first_start"), F.max("log_start_offset").alias("last_start")
-    )
     return (
-        ahead.join(following, on=[*PARTITION_KEY, "previous_offset"], how="inner")
-        .join(starts, on=list(PARTITION_KEY), how="left")
+        ahead.join(following, on=["place", "previous_offset"], how="inner")
         .withColumn("skipped", skipped)
-        .drop("skipped_of_all", "skipped_committed")
+        .drop("place", "skipped_of_all", "skipped_committed")
         .where(F.col("skipped") < F.col("offset"))
     )
 

@@ -4,7 +4,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.check_helpers.findings import event
-from harness.analysis.frames import PARTITION_KEY, in_turn, made_once
+from harness.analysis.frames import PARTITION_KEY, by_parts, in_turn, made_once
 from harness.store.history import COMMITTED, OpType
 
 
@@ -32,7 +32,7 @@ def unread(sends: DataFrame, polls: DataFrame) -> DataFrame:
     Columns: those of `sends`, and of its partition the `spans` of its readers, the last offset that was read and its
     value, null if nothing was read.
     """
-    span = (
+    spans = (
         polls.groupBy(*PARTITION_KEY, "process")
         .agg(*_span(), F.max_by("value", in_turn("offset", "value")).alias("value"))
         .groupBy(*PARTITION_KEY)
@@ -42,12 +42,13 @@ def unread(sends: DataFrame, polls: DataFrame) -> DataFrame:
             F.max_by("value", in_turn("last", "value")).alias("last_read_value"),
         )
     )
-    return (
-        acknowledged(sends)
-        .where(stays_readable())
-        .join(polls, on=[*PARTITION_KEY, "value"], how="left_anti")
-        .join(span.hint("shuffle_hash"), on=list(PARTITION_KEY), how="left")
-    )
+    place = [*PARTITION_KEY, "value"]
+
+    def never_read(sent: DataFrame, read: DataFrame) -> DataFrame:
+        return sent.join(read, on=place, how="left_anti")
+
+    absent = by_parts(never_read, acknowledged(sends).where(stays_readable()), polls.select(*place), on=place)
+    return absent.join(spans.hint("shuffle_hash"), on=list(PARTITION_KEY), how="left")
 
 
 def reading_spans(polls: DataFrame) -> DataFrame:
