@@ -9,7 +9,7 @@ from harness.analysis.check_helpers.findings import with_unclean_election
 from harness.analysis.check_helpers.log_starts import decided, not_deleted
 from harness.analysis.check_helpers.records import acknowledged, passed_by_one, reading_spans
 from harness.analysis.check_helpers.transactions import PRODUCER_KEY, on_furthest
-from harness.analysis.frames import PARTITION_KEY, by_parts, in_order, made_once
+from harness.analysis.frames import PARTITION_KEY, by_parts, in_order, made_once, stored_for_parts
 from harness.contracts.checks import Settings
 from harness.store.history import READ_COMMITTED
 
@@ -76,10 +76,11 @@ def passed_unread(records: DataFrame, facts: dict[str, DataFrame], settings: Set
     readers = read_committed(facts["polls"])
     came_past = (F.col("offset") < F.col("last")) & (F.lit(settings.read_from_start) | passed_by_one(F.col("offset")))
     place = [*PARTITION_KEY, "value"]
+    spans = stored_for_parts(reading_spans(readers))
 
     def never_read(records: DataFrame, read: DataFrame) -> DataFrame:
         unread = records.join(read, on=place, how="left_anti")
-        return unread.join(reading_spans(readers), on=list(PARTITION_KEY), how="inner").where(came_past)
+        return unread.join(spans, on=list(PARTITION_KEY), how="inner").where(came_past)
 
     unread = by_parts(never_read, records, readers.select(*place), on=place)
     kept = decided(not_superseded(unread, facts[SUPERSEDED]), facts, settings)

@@ -26,7 +26,7 @@ from harness.analysis.check_helpers.findings import event, finding, phrase
 from harness.analysis.check_helpers.log_starts import decided, not_deleted
 from harness.analysis.check_helpers.records import acknowledged, stays_readable
 from harness.analysis.check_helpers.transactions import OfTransactions
-from harness.analysis.frames import PARTITION_KEY, by_parts
+from harness.analysis.frames import PARTITION_KEY, by_parts, stored_for_parts
 from harness.analysis.subjects import counted
 from harness.contracts.checks import Allowance, Assumption, Check, Settings, Subject
 from harness.store.history import COMMITTED, UNKNOWN
@@ -109,12 +109,15 @@ class ExactlyOnce(OfTransactions):
     def _lost(self, facts: dict[str, DataFrame], made: DataFrame, settings: Settings) -> DataFrame:
         """The input records that have no output, between or before those of their partition that have one."""
         sent = acknowledged(facts["sends"]).where(stays_readable() & (F.col("acks") == ACKS_ALL))
-        done = made.groupBy("run_id", "group", F.col("made_from").alias("value")).agg(
-            F.bool_or("committed").alias("done"), F.bool_or("possible").alias("possible")
+        done = stored_for_parts(
+            made.groupBy("run_id", "group", F.col("made_from").alias("value")).agg(
+                F.bool_or("committed").alias("done"), F.bool_or("possible").alias("possible")
+            )
         )
         of_group = [*PARTITION_KEY, "group"]
-        spans = (
-            sent.join(done.where("done"), on=["run_id", "value"], how="inner")
+        spans = stored_for_parts(
+            done.where("done")
+            .join(sent, on=["run_id", "value"], how="inner")
             .groupBy(*of_group)
             .agg(F.min("offset").alias("first"), F.max("offset").alias("last"))
         )
