@@ -698,6 +698,14 @@ class Recovery(PartitionEvent):
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
+class ProducersExpired(PartitionEvent):
+    """A log has forgotten producers that wrote nothing for `producer.id.expiration.ms`."""
+
+    ev: ClassVar[str] = "producers_expired"
+    producer_ids: list[int]
+
+
+@value_class(frozen=True, slots=True, kw_only=True)
 class LogDirectoryFailure(Event):
     """An I/O error of a log directory: every replica in it is offline until the broker starts again."""
 

@@ -83,7 +83,7 @@ from harness.broker.zookeeper.registration import (
 from harness.broker.zookeeper.session import ZooKeeperSession
 from harness.broker.zookeeper.topics import read_topic_assignment
 from harness.broker.zookeeper.znodes import BrokerRegistration, broker_path, new_uuid
-from harness.events import BrokerStart, BrokerStop, EpochAssign, LogsClose, Recovery
+from harness.events import BrokerStart, BrokerStop, EpochAssign, LogsClose, ProducersExpired, Recovery
 from harness.values import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 _log = logging.getLogger(__name__)
@@ -178,7 +178,9 @@ class Broker:
             )
             for name, disk in self._disks.items()
         ]
-        self._housekeeping = Housekeeping(replicas=self._replicas.replicas, config=config, wall_ms=outside.wall_ms)
+        self._housekeeping = Housekeeping(
+            replicas=self._replicas.replicas, config=config, wall_ms=outside.wall_ms, state_log=self._state_log
+        )
         self._cleaner = LogCleaner(
             replicas=self._replicas.replicas, config=config, state_log=self._state_log, wall_ms=outside.wall_ms
         )
@@ -327,6 +329,12 @@ class Broker:
                     truncated_bytes=loaded.truncated_bytes,
                 )
             )
+            if loaded.expired_producers:
+                self._state_log.emit(
+                    ProducersExpired(
+                        topic=loaded.topic, partition=loaded.partition, producer_ids=loaded.expired_producers
+                    )
+                )
 
     async def _partitions_of(self, zk: ZooKeeper, topic: str, default: str) -> int:
         """Return the number of an internal topic's partitions or, before it exists, the configured one."""

@@ -14,7 +14,7 @@ _PRODUCER = ("producer_id", "producer_epoch")
 
 
 def refused_retries(state_changes: StateChanges) -> DataFrame:
-    """One row a refused batch and place at which its leader had written the same one.
+    """One row a refused batch and place at which its leader had written the same one, and not forgotten the producer.
 
     A broker's lines are in order by its monotonic clock, over all its lives; refusals are few, and most of batches that
     were never written.
@@ -41,6 +41,17 @@ def refused_retries(state_changes: StateChanges) -> DataFrame:
         .drop("last_offset")
         .withColumnRenamed("end", "last_offset")
     )
+    forgotten = state_changes.of("producers_expired").select(
+        *REPLICA_KEY, F.explode("producer_ids").alias("producer_id"), _instant().alias("forgotten_at")
+    )
+    in_between = F.col("forgotten_at").between(F.col("written_at"), F.col("refused_at"))
+    since = (
+        retries.join(forgotten, on=[*REPLICA_KEY, "producer_id"], how="inner")
+        .where(in_between)
+        .select(*REPLICA_KEY, "incarnation", "seq", "written_at")
+        .distinct()
+    )
+    retries = retries.join(since, on=[*REPLICA_KEY, "incarnation", "seq", "written_at"], how="left_anti")
     return conform(_with_lead(_with_later(retries, state_changes), state_changes), REFUSED_RETRIES)
 
 

@@ -128,8 +128,10 @@ class ProducerHistory:
 
     # --- starting, truncating, deleting ---
 
-    def load(self, segments: Sequence[Segment], index_from: int) -> None:
+    def load(self, segments: Sequence[Segment], index_from: int) -> list[int]:
         """Load the state of an open log; rebuild the index of segments from `index_from` on.
+
+        Return the ids of producers in the snapshot that have expired.
 
         Raises:
             OSError: the disk refused.
@@ -143,13 +145,14 @@ class ProducerHistory:
         rebuilt = [segment for segment in segments if segment.base_offset >= index_from]
         for segment in rebuilt:
             segment.aborted.reset()
+        expired: list[int] = []
         if not self._rules.producer_state_outlives_restart:
-            return
+            return expired
         position = first
         snapshot = self._snapshots.load_latest(believed, self.states)
         if snapshot is not None:
             position = snapshot
-            self.states.expire(self._expired_ms())
+            expired = self.states.expire(self._expired_ms())
             self._incomplete = position > first and len(self.states) > 0
         for segment in segments:
             if segment.next_offset <= position or (snapshot is not None and not self._rules.snapshots_are_continued):
@@ -158,6 +161,7 @@ class ProducerHistory:
                 ended = self.states.note(header, marker)
                 if ended is not None and segment in rebuilt and self._rules.transaction_index_is_rebuilt:
                     self._index(ended, segment)
+        return expired
 
     def truncating(self, offset: int) -> bool:
         """Drop the snapshots after an offset, before the log is truncated there; return whether to load the state."""
@@ -175,10 +179,10 @@ class ProducerHistory:
         for offset in base_offsets:
             self._snapshots.remove(offset, offset)
 
-    def expire(self, before_ms: int) -> None:
-        """Drop producers without a write since, and verifications as old."""
-        self.states.expire(before_ms)
+    def expire(self, before_ms: int) -> list[int]:
+        """Drop producers without a write since, and verifications as old; return the ids of these producers."""
         self.verifications.expire(before_ms)
+        return self.states.expire(before_ms)
 
     def _index(self, ended: WrittenMarker, segment: Segment) -> None:
         entry = ended.aborted()

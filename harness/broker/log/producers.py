@@ -248,8 +248,8 @@ class ProducerStates:
         """Whether a batch with `offset` or a later one was added."""
         return self._end > offset
 
-    def expire(self, before_ms: int) -> int:
-        """Drop producers without a write after `before_ms` and without an open transaction; return their number."""
+    def expire(self, before_ms: int) -> list[int]:
+        """Drop producers without a write after `before_ms` and without an open transaction; return their ids."""
         spared = self._rules.open_transactions_do_not_expire
         old = [
             producer_id
@@ -258,7 +258,7 @@ class ProducerStates:
         ]
         for producer_id in old:
             del self._by_id[producer_id]
-        return len(old)
+        return old
 
     def _written_ms(self, state: ProducerState) -> int:
         """Return when a producer was written for last."""

@@ -50,6 +50,8 @@ class LoadedLog:
     """The first offset that was not known to be synced; checks began at or before it."""
     truncated_bytes: int
     """Bytes dropped as invalid."""
+    expired_producers: list[int]
+    """Ids of producers that are not known any more, as they wrote last too long ago."""
 
 
 def open_log(
@@ -101,8 +103,10 @@ def open_log(
     without_index = [each.base_offset for each in log.segments if not each.aborted.is_sound(each.base_offset)]
     if unindexed_from is not None:
         without_index.append(unindexed_from)
-    log.producer_history.load(log.segments, min([checked_from, *without_index]))
-    log.producer_history.expire(expired_ms())  # Kafka recovers into a snapshot, which it loads without expired ones
+    expired = log.producer_history.load(log.segments, min([checked_from, *without_index]))
+    expired += log.producer_history.expire(
+        expired_ms()
+    )  # Kafka recovers into a snapshot, which it loads without expired ones
     if log.log_end_offset < log.log_start_offset:
         logger.warning("log.emptied log=%s end=%d start=%d", folder, log.log_end_offset, log.log_start_offset)
         log.truncate_fully_and_start_at(log.log_start_offset)
@@ -121,6 +125,7 @@ def open_log(
         log_end_offset=log.log_end_offset,
         recovery_point=origin.recovery_point,
         truncated_bytes=truncated_bytes,
+        expired_producers=expired,
     )
 
 

@@ -9,6 +9,8 @@ from harness.broker.background import every, reported
 from harness.broker.configs.config import BrokerConfig
 from harness.broker.configs.config_types import LONG_MAX
 from harness.broker.replicas.replicas import Replicas
+from harness.broker.state_log import StateLog
+from harness.events import ProducersExpired
 from harness.values import TopicPartition
 
 _log = logging.getLogger(__name__)
@@ -22,6 +24,7 @@ class Housekeeping:
     config: BrokerConfig
     wall_ms: Callable[[], int]
     """Records carry wall-clock time, so their age is measured by it."""
+    state_log: StateLog
     _tasks: list[asyncio.Task[None]] = field(default_factory=list)
     _synced_s: dict[TopicPartition, float] = field(default_factory=dict)
     """First sight, or last sync, of each log."""
@@ -83,8 +86,11 @@ class Housekeeping:
                 await asyncio.sleep(0)
 
     async def _forget(self) -> None:
+        expired_ms = producers_expired_ms(self.config, self.wall_ms)
         for partition in self.replicas.all():
-            partition.log.producer_history.expire(producers_expired_ms(self.config, self.wall_ms))
+            if expired := partition.log.producer_history.expire(expired_ms):
+                topic, number = partition.key
+                self.state_log.emit(ProducersExpired(topic=topic, partition=number, producer_ids=expired))
 
     def _seconds(self, name: str) -> float:
         return float(self.config[name]) / 1000

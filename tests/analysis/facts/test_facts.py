@@ -34,6 +34,7 @@ from harness.events import (
     OffsetForLeaderEpoch,
     PartitionState,
     ProduceResponse,
+    ProducersExpired,
     Recovery,
     RegistrationsRead,
     Truncate,
@@ -740,6 +741,21 @@ def test_a_refused_retry_may_be_of_what_was_written_over(rows: Rows) -> None:
     (row,) = rows(written_over, "refused_retries")
     assert (row["overwritten"], row["later_batches"]) == (True, 0)
     assert (row["leader_end_offset"], row["written_since"]) == (None, None)
+
+
+@case
+def forgotten(out: RunWriter) -> None:
+    out.event(1, numbered(0, 0))
+    out.event(1, ProducersExpired(topic="orders", partition=0, producer_ids=[8, 7]))
+    out.event(1, refused(0))
+    out.event(1, numbered(5, 1))
+    out.event(1, ProducersExpired(topic="orders", partition=0, producer_ids=[8]))
+    out.event(1, refused(5))
+
+
+def test_a_producer_that_has_expired_since_sends_no_retry(rows: Rows) -> None:
+    (row,) = rows(forgotten, "refused_retries")
+    assert (row["base_sequence"], row["offset"]) == (5, 1)
 
 
 def updated(live: list[int], *leaders: tuple[str, int, int], api: str = "UpdateMetadata") -> ControlReceive:

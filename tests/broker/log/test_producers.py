@@ -171,7 +171,7 @@ def test_producers_that_wrote_nothing_for_long_are_forgotten() -> None:
     states = ProducerStates()
     for producer_id, timestamp_ms in ((1, 100), (2, 101)):
         states.note(parse_header(from_producer(0, producer_id=producer_id, timestamp_ms=timestamp_ms)))
-    assert states.expire(100) == 1
+    assert states.expire(100) == [1]
     assert 1 not in states
     assert 2 in states
 
