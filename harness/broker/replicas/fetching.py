@@ -110,11 +110,12 @@ class DelayedFetch:
 
     def read(self) -> list[Read]:
         """Return the available records; the first ones are returned in any size (KIP-74)."""
-        reads, most = [], min(self.limits.max_bytes, self.limits.room())
-        left = most
+        reads, is_first = [], True
+        left = min(self.limits.max_bytes, max(self.limits.room(), 0))
         for fetch in self.partitions:
-            read = self._read(fetch, min(left, fetch.max_bytes), at_least_one=left == most)
-            left -= len(read.records)
+            read = self._read(fetch, min(left, fetch.max_bytes), at_least_one=is_first)
+            left = max(left - len(read.records), 0)
+            is_first &= not read.records
             reads.append(read)
         return reads
 
@@ -143,7 +144,7 @@ class DelayedFetch:
                 records = partition.log.read(
                     fetch.fetch_offset, max_bytes=max_bytes, up_to=self._end(partition), at_least_one=at_least_one
                 )
-                if min(fetch.max_bytes, self.limits.max_bytes) < 0 and fetch.fetch_offset < self._end(partition):
+                if max_bytes < 0 and fetch.fetch_offset < self._end(partition):
                     return Read(fetch, ErrorCode.UNKNOWN_SERVER_ERROR)  # `LogSegment.read` fails
             if aborted is not None and records and self.rules.aborted_transactions_are_told:
                 aborted = partition.log.aborted_transactions(fetch.fetch_offset, last_offset(records) + 1)

@@ -1,12 +1,12 @@
 """How is a script played to one broker? Step by step, so that a step meets the same state in every play.
 
-A broker answers some requests before their effect is everywhere. So the next step waits until a deleted topic is gone
-from ZooKeeper and a transaction has its markers; and after a change of a configuration, which reaches the broker by a
-notification, for `NOTIFIED_S`.
+A broker answers some requests before their effect is everywhere. So the next step waits until a new topic has leaders,
+a deleted one is gone from ZooKeeper and a transaction has its markers; and after a change of a configuration, which
+reaches the broker by a notification, for `NOTIFIED_S`.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -102,6 +102,9 @@ class Play:
             await asyncio.sleep(NOTIFIED_S)
         if isinstance(answer, str):
             return answer
+        if step.api in ("CreateTopics", "CreatePartitions") and not step.fields.get("validate_only"):
+            of_topics = answer.topics if step.api == "CreateTopics" else answer.results
+            await self._until_led({each.name for each in of_topics if not each.error_code})
         if step.api == "DeleteTopics":
             for name in self.symbols.meaning(step.fields.get("topic_names") or ()):
                 await self._until_gone(name)
@@ -121,6 +124,19 @@ class Play:
                 None,
             )
         return answer
+
+    async def _until_led(self, topics: Collection[str]) -> None:
+        """Wait until the broker knows a leader of every partition of topics that were created or have grown."""
+        if not topics:
+            return
+        await asyncio.sleep(NOTIFIED_S)  # of a topic that has grown it still knows the partitions from before
+        asked = m.MetadataRequest(topics=[m.MetadataRequest.MetadataRequestTopic(name=each) for each in topics])
+        await self._until(
+            lambda: self._request(asked, 1),
+            lambda latest: isinstance(latest, str) or not any(_errors(latest, 1)),
+            None,
+            TIMEOUT_S,
+        )
 
     async def _until_gone(self, topic: str) -> None:
         """Wait until a topic could be created again, and the controller's deletion is over.

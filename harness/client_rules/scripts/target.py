@@ -6,10 +6,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 
+from harness.broker.topics import INTERNAL_TOPICS
 from harness.broker.wire import messages as m
 from harness.broker.wire.transport import PeerError, Transport
 from harness.client_rules.scripts.player import Answers, Play
 from harness.client_rules.scripts.script import Script, Symbols, real_wall_ms
+from harness.contracts.requests import as_values, error_codes
 
 ASKING_S, LOOK_EVERY_S = 60.0, 0.2
 
@@ -66,11 +68,16 @@ class Target:
         return {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
 
     async def warm_up(self) -> None:
-        """Wait until both coordinators answer."""
+        """Wait until both coordinators answer, and the broker knows all topics that there are.
+
+        A broker that has started hears of them in one UpdateMetadata, after it leads its partitions.
+        """
         connection = await self.transport.connect(self.host, self.port, client_id="c", timeout_s=ASKING_S)
         find = m.FindCoordinatorRequest(key="warm-up", key_type=0)
         init = m.InitProducerIdRequest(transactional_id="warm-up", transaction_timeout_ms=60_000)
         beat = m.HeartbeatRequest(group_id="warm-up")
+        topics = [m.MetadataRequest.MetadataRequestTopic(name=each) for each in sorted(INTERNAL_TOPICS)]
+        internal = m.MetadataRequest(topics=topics)
         try:
             async with asyncio.timeout(ASKING_S):
                 while True:
@@ -78,7 +85,9 @@ class Target:
                     await connection.request(m.FindCoordinatorRequest(key="warm-up", key_type=1), 1, timeout_s=ASKING_S)
                     begun = await connection.request(init, 1, timeout_s=ASKING_S)
                     heard = await connection.request(beat, 0, timeout_s=ASKING_S)
-                    if begun.error_code == 0 and heard.error_code == 25:
+                    known = await connection.request(internal, 1, timeout_s=ASKING_S)
+                    is_known = not any(error_codes(as_values(known, 1)))
+                    if begun.error_code == 0 and heard.error_code == 25 and is_known:
                         return
                     await asyncio.sleep(LOOK_EVERY_S)
         finally:
