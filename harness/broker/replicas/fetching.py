@@ -114,7 +114,8 @@ class DelayedFetch:
         left = min(self.limits.max_bytes, max(self.limits.room(), 0))
         for fetch in self.partitions:
             read = self._read(fetch, min(left, fetch.max_bytes), at_least_one=is_first)
-            left = max(left - len(read.records), 0)
+            if read.error is not ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:  # Kafka answers it before it reads
+                left = max(left - len(read.records), 0)
             is_first &= not read.records
             reads.append(read)
         return reads
