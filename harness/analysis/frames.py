@@ -105,8 +105,8 @@ def by_parts(make: Callable[..., DataFrame], *frames: DataFrame, on: Sequence[st
     """Return what is made of frames that it groups or joins by these columns.
 
     For a large history on Sail, which keeps the tables of groups and joins in memory, it is made of a part of each at a
-    time, by a hash of the columns, which have the same types in each; Apache Spark has tasks for that. Each part
-    computes what is not read from files or `stored_for_parts`.
+    time, by a hash of the columns, which have the same types in each; Apache Spark has tasks for that. What is
+    neither read from files nor `stored_for_parts` is computed again for each part.
     """
     parts = parts_of(frames[0].sparkSession)
     if parts <= 1:

@@ -9,11 +9,13 @@ import pytest
 
 from harness.broker.wire.transport import PeerError
 from harness.client_rules.scripts.asking import Asking
+from harness.client_rules.scripts.player import QUIET_S
 from harness.client_rules.scripts.recorded import Kind, lines_of, recorded
 from harness.client_rules.scripts.script import Script
 from harness.client_rules.scripts.target import Target
 from harness.contracts.workloads import ClientPlan
 from harness.scenario.file import load_scenario
+from harness.simulation.loop import run
 from harness.simulation.schedule import simulate
 from harness.store.history import Operation, OpKind, OpType
 from harness.store.recording import Recorder
@@ -30,6 +32,9 @@ class Answering(Target):
     by_script: dict[Script, Any] = field(default_factory=dict)
 
     async def warm_up(self) -> None: ...
+
+    async def stands(self) -> bool:
+        return True
 
     async def play(self, script: Script, prefix: str, stopped: Callable[[], bool] = bool) -> Any:
         self.plays += 1
@@ -95,6 +100,7 @@ async def test_a_difference_that_is_not_there_again_does_not_count() -> None:
     [
         pytest.param({"error_code": 1}, OpType.OK, "step 1, version ", id="another answer counts at once"),
         pytest.param("closed", OpType.INFO, "the broker ended during step 1: closed", id="the broker ended too early"),
+        pytest.param({"error_code": 7}, OpType.INFO, "the broker was too slow in step 1", id="a request timed out"),
     ],
 )
 async def test_a_script_with_restarts_is_played_once(wrong: Any, outcome: OpType, error: str) -> None:
@@ -109,17 +115,29 @@ async def test_after_the_scripts_with_restarts_come_quick_ones() -> None:
 
 
 @dataclass
-class Ending(Target):
-    """A broker that serves for some questions, is away for some, and serves again."""
+class Serving:
+    """A connection to a broker that answers until it ends."""
 
-    serves: int = 0
-    is_away: int = 0
+    until_s: float
 
-    async def versions(self) -> dict[int, tuple[int, int]]:
-        self.serves -= 1
-        if self.serves < 0:
+    async def request(self, *_: Any, **__: Any) -> None:
+        if asyncio.get_running_loop().time() >= self.until_s:
             raise PeerError("closed")
-        return {}
+
+    def close(self) -> None: ...
+
+
+@dataclass
+class Ending(Target):
+    """A broker that ends after a time, cannot be reached for some questions, and serves again."""
+
+    ends_s: float = 0
+    is_away: int = 0
+    connections: int = 0
+
+    async def _connected(self) -> Any:
+        self.connections += 1
+        return Serving(asyncio.get_running_loop().time() + self.ends_s)
 
     async def warm_up(self) -> None:
         self.is_away -= 1
@@ -127,16 +145,27 @@ class Ending(Target):
             raise PeerError("refused")
 
 
-async def test_a_restart_is_over_when_the_broker_has_ended_and_serves_again() -> None:
-    broker = Ending(None, "host", 1, serves=1, is_away=1)  # type: ignore[arg-type]
-    await asyncio.gather(*(broker.restarted(lambda: False, "stop") for _ in range(3)))
-    assert (broker.serves, broker.is_away) == (-1, -1), "all scripts look with one pair of eyes"
+def test_a_restart_is_over_when_the_broker_has_ended_and_serves_again() -> None:
+    async def wait() -> Ending:
+        broker = Ending(None, "host", 1, ends_s=QUIET_S + 1, is_away=1)  # type: ignore[arg-type]
+        await asyncio.gather(*(broker.restarted(lambda: False, "stop") for _ in range(3)))
+        return broker
+
+    broker = run(wait())
+    assert (broker.connections, broker.is_away) == (1, -1), "all scripts look with one pair of eyes"
 
 
-async def test_a_restart_that_does_not_come_is_given_up_when_the_load_stops() -> None:
-    broker = Ending(None, "host", 1, serves=10**9)  # type: ignore[arg-type]
+def test_a_broker_that_ends_while_a_script_is_not_yet_quiet_ends_too_early() -> None:
+    broker = Ending(None, "host", 1, ends_s=QUIET_S - 1)  # type: ignore[arg-type]
+    with pytest.raises(PeerError, match="the broker ended within 4 s"):
+        run(broker.restarted(lambda: False, "stop"))
+
+
+def test_a_restart_that_does_not_come_is_given_up_when_the_load_stops() -> None:
+    broker = Ending(None, "host", 1, ends_s=10**9)  # type: ignore[arg-type]
+    looks = iter([False, True])
     with pytest.raises(PeerError, match="was not restarted: kill"):
-        await broker.restarted(lambda: broker.serves < 10**9, "kill")
+        run(broker.restarted(lambda: next(looks, True), "kill"))
 
 
 @pytest.mark.parametrize("name", ["scripts-light", "slow-scripts-light", "restarted-scripts-light"])

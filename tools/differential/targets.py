@@ -12,7 +12,7 @@ from kazoo.client import KazooClient
 
 from harness.broker.handlers.apis import APIS
 from harness.broker.wire.tcp import TcpTransport
-from harness.client_rules.scripts.player import Answers
+from harness.client_rules.scripts.player import QUIET_S, Answers
 from harness.client_rules.scripts.script import KILL, Script
 from harness.client_rules.scripts.target import LOOK_EVERY_S, Target
 from harness.cluster.ports import LOOPBACK, PortReservations
@@ -101,6 +101,7 @@ class Restartable(Target):
 
     async def restarted(self, stopped: Callable[[], bool], how: str) -> None:
         """Wait for the other scripts; then the broker is stopped or killed, and started."""
+        await asyncio.sleep(QUIET_S)
         self._waiting += 1
         restarted = self._next
         if self._waiting == self._playing:

@@ -28,9 +28,10 @@ _CALL_SITES = "spark.python.sql.dataFrameDebugging.enabled"
 SAIL_IDLE_S = 7 * 24 * 3600
 """Sail ends a session that asks nothing for so long, by default 900 s: reading a large history can take longer."""
 SAIL_PURGE_DELAY_MS = "0"
-"""Sail keeps freed memory for so long; with 1 already it keeps about 1 GB, and takes 12 % less CPU time."""
+"""For so long Sail keeps freed memory. With 1 ms it keeps about 1 GB, and takes 12 % less CPU time."""
 SAIL_PARALLELISM = "SAIL_EXECUTION__DEFAULT_PARALLELISM"
 """Its own default is the number of cores; with 1 Sail 0.7.2 refuses unions ("Can not create InterleaveExec")."""
+PURGE_DELAY = "MIMALLOC_PURGE_DELAY"
 _LOST, _UNAVAILABLE = "SparkConnectGrpcException", "StatusCode.UNAVAILABLE"
 """PySpark's error of a call without an answer; its class needs the client's libraries to be imported."""
 
@@ -46,14 +47,14 @@ def sail_session(scratch: Path) -> Iterator[SparkSession]:
         SparkError: it does not start.
     """
     require("pysail", *CLIENT)
-    with _environment("MIMALLOC_PURGE_DELAY", SAIL_PURGE_DELAY_MS):  # read once, as the library is loaded
+    with _environment(PURGE_DELAY, os.environ.get(PURGE_DELAY, SAIL_PURGE_DELAY_MS)):  # read as it is loaded
         from pysail.spark import SparkConnectServer
 
     os.environ.setdefault("RUST_LOG", "off")  # a failure is raised by the call that it ends
     with (
         _environment("SAIL_EXECUTION__CHECKPOINT__PATH", scratch.as_uri()),
         _environment("SAIL_SPARK__SESSION_TIMEOUT_SECS", str(SAIL_IDLE_S)),
-        _environment(SAIL_PARALLELISM, os.environ.get(SAIL_PARALLELISM, str(max(2, len(os.sched_getaffinity(0)))))),
+        _environment(SAIL_PARALLELISM, os.environ.get(SAIL_PARALLELISM, str(max(2, _cores())))),
     ):
         try:
             server = SparkConnectServer("127.0.0.1", 0)
@@ -66,6 +67,15 @@ def sail_session(scratch: Path) -> Iterator[SparkSession]:
             yield spark
     finally:
         server.stop()
+
+
+def _cores() -> int:
+    """Return how many cores this process may use at once, as Sail counts them: by affinity and by quota."""
+    cores = len(os.sched_getaffinity(0))
+    with suppress(OSError, ValueError):  # no cgroup, or "max"
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text(encoding="ascii").split()
+        cores = min(cores, max(int(quota) // int(period), 1))
+    return cores
 
 
 @contextmanager

@@ -244,7 +244,7 @@ class Appender:
 
 
 def _is_one_batch(records: bytes) -> bool:
-    """Whether there is exactly one whole batch in the format of today; what cannot be a batch is refused by the log."""
+    """Whether there is exactly one whole batch, in format 2; what cannot be a batch is refused by the log."""
     try:
         size = next_batch_size(records, 0)
         return size is not None and records[MAGIC_AT] == MAGIC and next_batch_size(records, size) is None

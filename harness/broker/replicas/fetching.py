@@ -146,7 +146,7 @@ class DelayedFetch:
                     fetch.fetch_offset, max_bytes=max_bytes, up_to=self._end(partition), at_least_one=at_least_one
                 )
                 if max_bytes < 0 and fetch.fetch_offset < self._end(partition):
-                    return Read(fetch, ErrorCode.UNKNOWN_SERVER_ERROR)  # `LogSegment.read` fails
+                    return Read(fetch, ErrorCode.UNKNOWN_SERVER_ERROR)  # `LogSegment.read` refuses it
             if aborted is not None and records and self.rules.aborted_transactions_are_told:
                 aborted = partition.log.aborted_transactions(fetch.fetch_offset, last_offset(records) + 1)
         except PartitionError as error:

@@ -97,5 +97,5 @@ class Housekeeping:
 
 
 def producers_expired_ms(config: BrokerConfig, wall_ms: Callable[[], int]) -> int:
-    """Return the time, by the wall clock, at or before which a producer has written last that has expired now."""
+    """Return the wall time in ms; producers that have written nothing after it have expired."""
     return int(wall_ms() - config["producer.id.expiration.ms"])

@@ -47,10 +47,13 @@ class Play:
     """Returns when the broker has ended, in the way that a step names, and serves again."""
     answers: Answers = field(default_factory=list)
     _connection: Connection | None = None
+    _must_stay: bool = False
+    """Whether the broker may end only where the script has it."""
     _begun: list[tuple[Step, "asyncio.Task[Any]"]] = field(default_factory=list)
 
     async def play(self, script: Script) -> Answers:
         """Return what is compared of the answers, one a step."""
+        self._must_stay = any(step.how == RESTART for step in script)
         try:
             for step in script:
                 self.answers.append(await self._step(step))
@@ -59,7 +62,7 @@ class Play:
         finally:
             for _, task in self._begun:
                 task.cancel()
-            await self._clean_up(script)
+            await self.clean_up(script)
         return self.answers
 
     async def _step(self, step: Step) -> Any:
@@ -73,8 +76,10 @@ class Play:
             return await self._settled(step)
         if step.how == RESTART:
             assert self.restarted is not None
-            await asyncio.sleep(QUIET_S)
             await self.restarted(step.api)
+            if self._connection is not None:
+                self._connection.close()
+                self._connection = None
             return RESTART
         return self._compared(step, await self._ended(step))
 
@@ -187,6 +192,8 @@ class Play:
         return await self._request(request_of(step, self.symbols), step.version)
 
     async def _request(self, request: Any, version: int) -> Any:
+        if self._connection is not None and self._connection.closed and self._must_stay:
+            raise PeerError("the broker ended before the script came to a restart")
         if self._connection is None or self._connection.closed:
             self._connection = await self._connected()
         return await _answered(self._connection, request, version)
@@ -201,7 +208,7 @@ class Play:
     async def _connected(self) -> Connection:
         return await self.transport.connect(self.host, self.port, client_id="c", timeout_s=TIMEOUT_S)
 
-    async def _clean_up(self, script: Script) -> None:
+    async def clean_up(self, script: Script) -> None:
         """Delete the topics and groups of the script, so that thousands of scripts do not add up."""
         text = str([step.fields for step in script])
         topics = [f"{self.symbols.prefix}t{index}" for index in range(10) if f"$t:{index}" in text]

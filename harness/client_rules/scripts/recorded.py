@@ -24,7 +24,7 @@ class Kind(StrEnum):
     SLOW = "slow"
     """Retention, cleaner and expiry have done their work when a step ends."""
     RESTARTS = "restarts"
-    """The broker is stopped cleanly after a third of the calls, and killed after two thirds."""
+    """The broker is stopped cleanly after a third of the calls, and killed after two thirds; some end before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ ASK, BEGIN, AWAIT, SETTLE, RESTART = "ask", "begin", "await", "settle", "restart
 """How a step ends: answered; sent only; the step that was sent before is answered; asked until nothing changes; the
 broker has ended and serves again."""
 STOP, KILL = "stop", "kill"
-"""How a broker ends before it is started again; the API of such a step."""
+"""How a broker ends before it is started again: the `api` of a restart."""
 NO_MEMBER, NO_PRODUCER, NO_SESSION = "unknown-member", 4_000_000, 1
 NO_MEMBERS = ("", NO_MEMBER, "other")
 """Member ids that no broker gives."""

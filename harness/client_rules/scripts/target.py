@@ -8,8 +8,8 @@ from functools import partial
 
 from harness.broker.topics import INTERNAL_TOPICS
 from harness.broker.wire import messages as m
-from harness.broker.wire.transport import PeerError, Transport
-from harness.client_rules.scripts.player import Answers, Play
+from harness.broker.wire.transport import Connection, PeerError, Transport
+from harness.client_rules.scripts.player import QUIET_S, Answers, Play
 from harness.client_rules.scripts.script import Script, Symbols, real_wall_ms
 from harness.contracts.requests import as_values, error_codes
 
@@ -24,8 +24,9 @@ class Target:
     host: str
     port: int
     wall_ms: Callable[[], float] = real_wall_ms
-    _restart: "asyncio.Task[None] | None" = None
-    """What all scripts wait for that have come to a restart."""
+    _watched: Connection | None = None
+    _restart: "asyncio.Task[float] | None" = None
+    """The next restart; all scripts that have come to one wait for it."""
 
     async def play(self, script: Script, prefix: str, stopped: Callable[[], bool] = lambda: False) -> Answers:
         """Return the answers to a script whose names begin with a prefix.
@@ -36,31 +37,60 @@ class Target:
         symbols = Symbols(prefix, wall_ms=self.wall_ms)
         return await Play(self.transport, self.host, self.port, symbols, partial(self.restarted, stopped)).play(script)
 
+    async def clean_up(self, script: Script, prefix: str) -> None:
+        """Delete what an interrupted play of a script has made; raises PeerError."""
+        await Play(self.transport, self.host, self.port, Symbols(prefix)).clean_up(script)
+
+    async def watch(self) -> None:
+        """Connect, in order to notice an end of the broker from now on; raises PeerError."""
+        self._watched = await self._connected()
+
+    async def stands(self) -> bool:
+        """Return whether the broker has not ended since `watch`."""
+        if self._watched is None:
+            return False
+        try:
+            await self._watched.request(m.ApiVersionsRequest(), 2, timeout_s=ASKING_S)
+        except PeerError:
+            self._watched.close()
+            self._watched = None
+        return self._watched is not None
+
     async def restarted(self, stopped: Callable[[], bool], how: str) -> None:
         """Return when the broker has ended and serves again; another party ends it, in the way that is named.
 
         Raises:
-            PeerError: `stopped` before.
+            PeerError: `stopped` before, or it ended before nothing changed any more.
         """
+        came_s = asyncio.get_running_loop().time()
         if self._restart is None or self._restart.done():
             self._restart = asyncio.create_task(self._restarted(stopped, how), name="restart")
-        await asyncio.shield(self._restart)
+        if await asyncio.shield(self._restart) - came_s < QUIET_S:
+            raise PeerError(f"the broker ended within {QUIET_S:g} s after the last call")
 
-    async def _restarted(self, stopped: Callable[[], bool], how: str) -> None:
+    async def _restarted(self, stopped: Callable[[], bool], how: str) -> float:
+        """Return when the broker has ended, once it serves again; over one connection no end of it is missed."""
+        ended_s = None
         with suppress(PeerError):
-            while not stopped():
-                await self.versions()
-                await asyncio.sleep(LOOK_EVERY_S)
-        while not stopped():
+            connection = await self._connected()
+            try:
+                while not stopped():
+                    await connection.request(m.ApiVersionsRequest(), 2, timeout_s=ASKING_S)
+                    await asyncio.sleep(LOOK_EVERY_S)
+            except PeerError:
+                ended_s = asyncio.get_running_loop().time()
+            finally:
+                connection.close()
+        while ended_s is not None and not stopped():
             with suppress(PeerError):
                 await self.warm_up()
-                return
+                return ended_s
             await asyncio.sleep(LOOK_EVERY_S)
         raise PeerError(f"the broker was not restarted: {how}")
 
     async def versions(self) -> dict[int, tuple[int, int]]:
         """Return the versions that the broker advertises, by API key."""
-        connection = await self.transport.connect(self.host, self.port, client_id="c", timeout_s=ASKING_S)
+        connection = await self._connected()
         try:
             answer = await connection.request(m.ApiVersionsRequest(), 2, timeout_s=ASKING_S)
         finally:
@@ -72,7 +102,7 @@ class Target:
 
         A broker that has started hears of them in one UpdateMetadata, after it leads its partitions.
         """
-        connection = await self.transport.connect(self.host, self.port, client_id="c", timeout_s=ASKING_S)
+        connection = await self._connected()
         find = m.FindCoordinatorRequest(key="warm-up", key_type=0)
         init = m.InitProducerIdRequest(transactional_id="warm-up", transaction_timeout_ms=60_000)
         beat = m.HeartbeatRequest(group_id="warm-up")
@@ -92,3 +122,6 @@ class Target:
                     await asyncio.sleep(LOOK_EVERY_S)
         finally:
             connection.close()
+
+    async def _connected(self) -> Connection:
+        return await self.transport.connect(self.host, self.port, client_id="c", timeout_s=ASKING_S)

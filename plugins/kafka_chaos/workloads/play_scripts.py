@@ -18,15 +18,15 @@ from harness.store.history import JsonlWriter
 class Parameters(Strict):
     """What the scenario may say about the scripts."""
 
-    players: Annotated[int, Field(ge=1, le=32, description="Processes that play one script after the other")] = 1
+    players: Annotated[int, Field(ge=1, le=32, description="Processes that play scripts")] = 1
     scripts: Annotated[
         Literal["quick", "slow", "restarts"],
         Field(
             description="quick; slow: those that wait for retention, the cleaner and the expiry of offsets; restarts:"
-            " those in which the broker is stopped cleanly and later killed, which two faults do, then quick ones"
+            " those in which two faults of the scenario stop the broker cleanly and then kill it; quick ones follow"
         ),
     ] = "quick"
-    at_once: Annotated[int, Field(ge=1, le=200, description="Scripts that a player plays at the same time")] = 1
+    at_once: Annotated[int, Field(ge=1, le=100, description="Scripts that a player plays at the same time")] = 1
     interval_s: Annotated[float, Field(gt=0, le=3600, description="Between two scripts of a player")] = 0.2
 
 
