@@ -24,7 +24,14 @@ _OPERATORS: dict[type[ast.operator], type[ast.operator]] = {
     ast.Add: ast.Sub,
     ast.Sub: ast.Add,
 }
-_JOINS = {"inner": "left", "left": "inner", "left_anti": "left_semi", "left_semi": "left_anti", "full": "inner"}
+_JOINS = {
+    "inner": "left",
+    "left": "inner",
+    "right": "inner",
+    "left_anti": "left_semi",
+    "left_semi": "left_anti",
+    "full": "inner",
+}
 _PAIRS = (
     ("min", "max"),
     ("min_by", "max_by"),
