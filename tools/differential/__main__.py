@@ -4,9 +4,8 @@
 
 Each script is played to both over sockets, and the answers are compared (`answers` says what is left out). A script
 whose answers differ is played again, shrunk unless the broker is restarted in it, and printed once for each kind of
-difference. The exit status is 1 when
-there is a difference that docs/explanation/differences-from-kafka.md does not list, else 0. Kafka's jars are needed
-(`make kafka-libs`).
+difference. The exit status is 1 when there is a difference that docs/explanation/differences-from-kafka.md does not
+list, else 0. Kafka's jars are needed (`make kafka-libs`).
 """
 
 import argparse

@@ -21,9 +21,8 @@ _HEAD = """\
 plants one mistake at a time in a protocol room of `harness/broker` and puts the mutant to the standing battery:
 schedules of `storm-sweep`, `mix-light`, `administration-light`, `groups-light`, `transactions-light`,
 `exactly-once-light`, `scripts-light`, `slow-scripts-light`, `restarted-scripts-light`, `compaction` and `smoke` (in
-`tools/` or built in). A
-sample is drawn by its seed from all mutants, by their keys, so most of it is the same after the broker has changed.
-Mutants that no history can distinguish from the broker are set apart, with the reason, in
+`tools/` or built in). A sample is drawn by its seed from all mutants, by their keys, so most of it is the same after
+the broker has changed. Mutants that no history can distinguish from the broker are set apart, with the reason, in
 `tools/broker_mutants/equivalent.yaml`; `unreached.yaml` beside it says why others are not reached.
 
 | outcome | means |

@@ -47,7 +47,7 @@ def _skips(
     jumped = ahead.select("place").distinct().hint("shuffle_hash")
     aborted = sends.where(~stays_readable()).select(place, "value", F.lit(False).alias("committed"))
     only_aborted = F.coalesce(F.col("isolation") != READ_COMMITTED, F.lit(True)) & F.col("committed").isNotNull()
-    # Sail keeps the left side of a join in memory, and takes what a join has left over for few rows
+    # Sail keeps the left side of a join in memory; it expects few rows of a join, and would keep those too
     reads = aborted.join(read, on=["place", "value"], how="right").join(jumped, on="place", how="left_semi")
     reads = stored_for_parts(reads.select("place", "offset", (~only_aborted).alias("committed")))
     offsets = by_parts(_offsets, reads, on=("place", "offset"))

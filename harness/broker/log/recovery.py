@@ -51,7 +51,7 @@ class LoadedLog:
     truncated_bytes: int
     """Bytes dropped as invalid."""
     expired_producers: list[int]
-    """Ids of producers that are not known any more, as they wrote last too long ago."""
+    """Ids of producers that have expired; the log does not know them any more."""
 
 
 def open_log(
@@ -104,9 +104,8 @@ def open_log(
     if unindexed_from is not None:
         without_index.append(unindexed_from)
     expired = log.producer_history.load(log.segments, min([checked_from, *without_index]))
-    expired += log.producer_history.expire(
-        expired_ms()
-    )  # Kafka recovers into a snapshot, which it loads without expired ones
+    # Kafka recovers into a snapshot, from which it loads no producer that has expired
+    expired += log.producer_history.expire(expired_ms())
     if log.log_end_offset < log.log_start_offset:
         logger.warning("log.emptied log=%s end=%d start=%d", folder, log.log_end_offset, log.log_start_offset)
         log.truncate_fully_and_start_at(log.log_start_offset)
