@@ -1,4 +1,4 @@
-from tests.analysis.fact_rows import read, sent
+from tests.analysis.fact_rows import Row, read, sent
 from tests.analysis.group_rows import owned
 from tests.analysis.protocol_rows import stepped, superseded
 from tests.checks.answers import UNREADABLE, fails, passes, table_of, unknown
@@ -6,6 +6,11 @@ from tests.checks.answers import UNREADABLE, fails, passes, table_of, unknown
 SEEN = [read("a", 2), read("b", 3, process="c1"), read("c", 5)]
 ABORTED = sent("b", 3, transaction_outcome="aborted")
 SKIPPED = (*SEEN, stepped(2, 5, polls=(1, 1), isolation="read_committed"))
+
+
+def _unnamed(*rows: Row, **column: None) -> list[Row]:
+    return [(table, row | column) for table, row in rows]
+
 
 CASES = {
     "a read_committed reader leaves out what was aborted": passes(*SKIPPED, ABORTED),
@@ -22,6 +27,29 @@ CASES = {
         *SEEN, stepped(2, 5, polls=(1, 1), isolation="read_uncommitted"), ABORTED, offsets=[5]
     ),
     "a reader of unknown isolation leaves out what was aborted": passes(*SEEN, stepped(2, 5, polls=(1, 1)), ABORTED),
+    "another record of the partition was aborted": fails(
+        *SKIPPED, sent("a", 2, transaction_outcome="aborted"), offsets=[5]
+    ),
+    "two readers saw what was aborted, one of them committed records only": fails(
+        *SKIPPED,
+        ABORTED,
+        read("b", 3, process="c2", isolation="read_committed"),
+        read("b", 3, process="c3", isolation="read_uncommitted"),
+        offsets=[5],
+    ),
+    "it leaves out an aborted record and a committed one": fails(
+        *SKIPPED, ABORTED, read("d", 4), offsets=[5], text="other readers read offset 4"
+    ),
+    "a read_uncommitted reader leaves out a cleaned record and another one": fails(
+        *SEEN,
+        stepped(2, 5, polls=(1, 1), isolation="read_uncommitted"),
+        superseded(3),
+        read("d", 4),
+        offsets=[5],
+        text="other readers read offset 4",
+    ),
+    "no poll names its topic": passes(*_unnamed(*SEEN, stepped(2, 5, polls=(1, 1)), topic=None)),
+    "no poll names its partition": passes(*_unnamed(*SEEN, stepped(2, 5, polls=(1, 1)), partition=None)),
     "it gives everything": passes(*SEEN),
     "it leaves out what another reader saw": fails(
         *SEEN, stepped(2, 5, polls=(1, 1)), offsets=[5], text="other readers read offset 3"

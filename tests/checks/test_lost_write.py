@@ -89,6 +89,18 @@ CASES = {
     "another record was read in its place, first of all": fails(
         sent("a", 0), read("b", 0), read("c", 1), settings=FROM_ANYWHERE, offsets=[0]
     ),
+    "readers came past it, the one further than the other": fails(
+        sent("a", 0), read("z", 0, process="c1"), read("b", 1), offsets=[0], shown='"offset":1,"value":"b"'
+    ),
+    "readers read different records at the last offset": fails(
+        sent("a", 0), *(read(value, 1, process=value) for value in "cbd"), shown='"offset":1,"value":"d"'
+    ),
+    "one reader came past it, and another one began behind it": fails(
+        *PASSED, read("z", 0), read("d", 3, process="late"), settings=FROM_ANYWHERE, offsets=[0]
+    ),
+    "one reader read another record in its place, last of all, and another one began behind it": passes(
+        sent("a", 0), read("z", 0), read("d", 3, process="late"), settings=FROM_ANYWHERE
+    ),
     "readers did not come so far": passes(sent("a", 3), read("b", 1)),
     "another record was read in its place, last of all: unseen instead": passes(sent("a", 1), read("b", 1)),
     "nothing was read": unknown(sent("a", 0)),

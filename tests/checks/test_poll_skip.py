@@ -44,6 +44,9 @@ CASES = {
     "one replica has deleted what it jumps over": fails(
         *SEEN, stepped(2, 5), replica(1, 9, log_start_offset=5), replica(2, 9), offsets=[5]
     ),
+    "one replica has deleted what it jumps over, as it may": passes(
+        *SEEN, stepped(2, 5), replica(1, 9, log_start_offset=5), replica(2, 9), settings=DELETING
+    ),
     "what lies before it was deleted": fails(*SEEN, stepped(2, 5), replica(1, 9, log_start_offset=3), offsets=[5]),
     "it goes back": passes(*SEEN, stepped(5, 2)),
     "it subscribed": noted(*SEEN, stepped(2, 5, mode="subscribe")),

@@ -42,11 +42,11 @@ def _skips(
     """
     named = F.col("topic").isNotNull() & F.col("partition").isNotNull()
     place = partition_number().alias("place")
-    ahead = poll_steps.where(named & (F.col("offset") > F.col("previous_offset") + 1)).select("*", place)
+    ahead = poll_steps.where(F.col("offset") > F.col("previous_offset") + 1).select("*", place)
     read = polls.where(named).select(place, "offset", "value", "isolation")
     jumped = ahead.select("place").distinct().hint("shuffle_hash")
     aborted = sends.where(~stays_readable()).select(place, "value", F.lit(False).alias("committed"))
-    only_aborted = F.coalesce(F.col("isolation") != READ_COMMITTED, F.lit(True)) & F.col("committed").isNotNull()
+    only_aborted = (F.col("isolation") != READ_COMMITTED) & F.col("committed").isNotNull()
     # Sail keeps the left side of a join in memory; it expects few rows of a join, and would keep those too
     reads = aborted.join(read, on=["place", "value"], how="right").join(jumped, on="place", how="left_semi")
     reads = stored_for_parts(reads.select("place", "offset", (~only_aborted).alias("committed")))
@@ -60,7 +60,7 @@ def _skips(
 
 
 def _offsets(reads: DataFrame) -> DataFrame:
-    """One row an offset that was read: whether its record may have been `committed`."""
+    """One row an offset that was read: whether its record was `committed`, null where no reader can say."""
     return reads.groupBy("place", "offset").agg(F.max("committed").alias("committed"))
 
 

@@ -66,8 +66,8 @@ def _spans() -> Column:
 
 
 def passed_by_one(offset: Column) -> Column:
-    """Return whether one reader began at an offset or before it, and came past it, by the `spans` of a row."""
-    return F.coalesce(F.exists("spans", lambda span: (span["first"] <= offset) & (span["last"] > offset)), F.lit(False))
+    """Return whether one reader began at an offset or before it, and came past it; null in a row without `spans`."""
+    return F.exists("spans", lambda span: (span["first"] <= offset) & (span["last"] > offset))
 
 
 def acks_text() -> Column:
