@@ -133,9 +133,11 @@ def listing(*allowed: str) -> ConfigType:
     """Return a comma-separated list, of the allowed elements if any are named."""
 
     def parse(text: str) -> tuple[str, ...]:
-        words = tuple(word.strip() for word in text.split(",") if word.strip())
-        if allowed and (not words or any(word not in allowed for word in words)):
-            raise ValueError(f"must be one or more of {', '.join(allowed)}")
+        words = tuple(word.strip() for word in text.split(",")) if text.strip() else ()
+        if not allowed:
+            return tuple(filter(None, words))
+        if any(word not in allowed for word in words):
+            raise ValueError(f"may have {', '.join(allowed)}")
         return words
 
     return ConfigType(TypeCode.LIST, parse)

@@ -299,7 +299,7 @@ class Membership:
         self._rebalance.now_ms = now_ms
         group = self.group
         if member_id == NO_MEMBER_ID:
-            member_id = group.static_members.get(instance_id or "", NO_MEMBER_ID)
+            member_id = NO_MEMBER_ID if instance_id is None else group.static_members.get(instance_id, NO_MEMBER_ID)
             instance_id = None
         error = ErrorCode.NONE
         if member_id in group.pending_members:

@@ -77,7 +77,7 @@ class AdminHandlers:
         if created and not request.validate_only:
             for name in await self.creator.wait_led(created, request.timeout_ms / 1000):
                 results[name] = _result(name, ErrorCode.REQUEST_TIMED_OUT, "created, but without leaders yet")
-        return CreateTopicsResponse(topics=list(results.values()))
+        return CreateTopicsResponse(topics=[results[topic.name] for topic in request.topics])
 
     def _created(self, topic: NewTopic) -> _Result:
         """Return a topic's description for clients from v5 on (KIP-525)."""

@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import TypeVar
 
 from harness.broker.configs.config import BrokerConfig
-from harness.broker.log.batch import BatchHeader, first_header
+from harness.broker.log.batch import BatchHeader, CorruptBatch, first_header, next_batch_size
 from harness.broker.log.epoch_cache import UNDEFINED_END
 from harness.broker.log.verification import Verification
 from harness.broker.replicas.appending import Appender, AppendResult, ProduceParams, ToAppend
@@ -127,6 +127,8 @@ class DataHandlers:
     async def _append(
         self, items: list[ToAppend], request: ProduceRequest, context: RequestContext
     ) -> list[AppendResult]:
+        if _are_corrupt(items):
+            return [AppendResult(error=ErrorCode.CORRUPT_MESSAGE) for _ in items]
         batches = _transactional(items)
         producers = {(each.producer_id, each.producer_epoch) for each in batches.values() if each.producer_id >= 0}
         if batches and request.transactional_id is None:
@@ -347,6 +349,20 @@ def _by_topic(
     answers: Iterable[tuple[TopicPartition, Result]],
 ) -> list[tuple[str, list[tuple[TopicPartition, Result]]]]:
     return [(topic, list(group)) for topic, group in groupby(answers, key=lambda answer: answer[0][0])]
+
+
+def _are_corrupt(items: Iterable[ToAppend]) -> bool:
+    """Whether what is no batch comes before any of a transaction: Kafka looks for these first (`RequestUtils.flag`)."""
+    try:
+        for item in items:
+            position = 0
+            while (size := next_batch_size(item.records, position)) is not None:
+                if not position and _transactional([item]):
+                    return False
+                position += size
+    except CorruptBatch:
+        return True
+    return False
 
 
 def _transactional(items: Iterable[ToAppend]) -> dict[TopicPartition, BatchHeader]:

@@ -215,10 +215,8 @@ class Appender:
         topic, number = item.key
         if topic not in INTERNAL_TOPICS and self.replicas.is_unknown(topic, number):
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if not params.knows_zstd and _is_zstd(item.records):
-            return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
-        if not _is_one_batch(item.records):
-            return ErrorCode.INVALID_RECORD
+        if error := _refusal_of_records(item.records, knows_zstd=params.knows_zstd):
+            return error
         if params.acks not in VALID_ACKS:
             return ErrorCode.INVALID_REQUIRED_ACKS
         return ErrorCode.INVALID_TOPIC_EXCEPTION if topic in INTERNAL_TOPICS else ErrorCode.NONE
@@ -243,15 +241,15 @@ class Appender:
         )
 
 
-def _is_one_batch(records: bytes) -> bool:
-    """Whether there is exactly one whole batch, in format 2; what cannot be a batch is refused by the log."""
+def _refusal_of_records(records: bytes, *, knows_zstd: bool) -> ErrorCode:
+    """Return NONE if they are exactly one whole batch of format 2, of a codec that may be sent (`validateRecords`)."""
     try:
         size = next_batch_size(records, 0)
-        return size is not None and records[MAGIC_AT] == MAGIC and next_batch_size(records, size) is None
+        if size is None or records[MAGIC_AT] != MAGIC:
+            return ErrorCode.INVALID_RECORD
+        header = first_header(records)
+        if header is not None and header.codec == ZSTD and not knows_zstd:
+            return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+        return ErrorCode.NONE if next_batch_size(records, size) is None else ErrorCode.INVALID_RECORD
     except CorruptBatch:
-        return True
-
-
-def _is_zstd(records: bytes) -> bool:
-    header = first_header(records)
-    return header is not None and header.codec == ZSTD
+        return ErrorCode.CORRUPT_MESSAGE

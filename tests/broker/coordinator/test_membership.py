@@ -272,6 +272,13 @@ def case(
             COMPLETING,
         ),
         case(
+            "a member that leaves without any name is not the one whose instance has an empty name",
+            (joins("", new="s", instance=""), JOINED),
+            (leaves(""),),
+            ["leave None: UNKNOWN_MEMBER_ID"],
+            COMPLETING,
+        ),
+        case(
             "a rebalance without joins waits on for static members",
             (*STATIC, joins("", new="b")),
             (leaves("b"), JOINED),

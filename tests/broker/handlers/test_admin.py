@@ -112,7 +112,8 @@ async def test_the_answer_says_what_the_topic_is_like(handlers: AdminHandlers, c
 async def test_a_topic_named_twice_is_not_created(
     handlers: AdminHandlers, context: Context, zookeeper: Ensemble
 ) -> None:
-    assert await create(handlers, context, asks("t", "t")) == {"t": ErrorCode.INVALID_REQUEST}
+    response = await handlers.create_topics(asks("t", "t"), context(5))
+    assert [(each.name, each.error_code) for each in response.topics] == [("t", ErrorCode.INVALID_REQUEST)] * 2
     assert zookeeper.names("/brokers/topics") == []
 
 

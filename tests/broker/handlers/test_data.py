@@ -177,6 +177,7 @@ async def epoch_end(
         ),
         pytest.param(1, compressed(ZSTD), {"version": 6}, 76, id="with zstd, of which this version knows nothing"),
         pytest.param(1, compressed(ZSTD), {"version": 7}, 0, id="with zstd"),
+        pytest.param(1, compressed(ZSTD)[:-1], {"version": 6}, 87, id="with a part of a batch with zstd"),
         pytest.param(1, compressed(GZIP), {"version": 6}, 0, id="with gzip, which was always there"),
     ],
 )
@@ -186,6 +187,20 @@ async def test_produce(
     [(_, code, base)] = await produce(cluster, broker_id, records, **options) or []
     assert (code, base) == (error, 0 if error == 0 else -1)
     assert cluster[1].replica().log.log_end_offset == (1 if error == 0 else 0)
+
+
+@pytest.mark.parametrize("records", [b"\x00" * 17, batch("a")[:16] + b"\x03"], ids=["its length", "its format"])
+async def test_what_can_be_no_batch_refuses_the_whole_request(cluster: ReplicaCluster, records: bytes) -> None:
+    partition = _Produced.PartitionProduceData
+    topics = [
+        _Produced(name=TOPIC, partition_data=[partition(index=0, records=batch("a"))]),
+        _Produced(name="unknown", partition_data=[partition(index=0, records=records)]),
+    ]
+    request = ProduceRequest(acks=-1, timeout_ms=1000, topic_data=topics)
+    response = await cluster[1].data.produce(request, context(ApiKey.PRODUCE, 8))
+    assert response is not None
+    assert [p.error_code for t in response.responses for p in t.partition_responses] == [2, 2]
+    assert cluster[1].replica().log.log_end_offset == 0
 
 
 async def test_one_partition_that_fails_does_not_hold_back_the_others(cluster: ReplicaCluster) -> None:
