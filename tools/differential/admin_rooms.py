@@ -87,7 +87,7 @@ def create_topics(draw: Draw) -> Step:
     for _ in range(draw.usually(1, 2)):
         assigned = draw.bad(0.2)
         assignments = [
-            {"partition_index": index, "broker_ids": draw.usually([0], [], [0, 0], [5], [-1], share=0.95)}
+            {"partition_index": index, "broker_ids": draw.usually([0], [0, 0], [5], share=0.95)}
             for index in range(draw.rng.randint(1, 2))
         ]
         if assigned and draw.bad(0.15):

@@ -53,11 +53,6 @@ INTENDED = (
         reason="a malformed request has an error that says so",
     ),
     Intended(
-        apis="CreateTopics",
-        place=r"topics\[\]\.(error_code 39 ≠ (0|7)|error_message True ≠ False)",
-        reason="no partition without replicas",
-    ),
-    Intended(
         apis="ListOffsets",
         place=r"topics\[\]\.partitions\[\]\.(leader_epoch|offset|timestamp) \d+ ≠ -1",
         reason="a lookup goes on in the next segment",

@@ -12,6 +12,8 @@ from cramjam import Buffer, DecompressionError, gzip, lz4, snappy, zstd
 
 NO_COMPRESSION, GZIP, SNAPPY, LZ4, ZSTD = range(5)
 CODEC_NAMES = {NO_COMPRESSION: "none", GZIP: "gzip", SNAPPY: "snappy", LZ4: "lz4", ZSTD: "zstd"}
+CODECS_BEFORE_ZSTD = frozenset({NO_COMPRESSION, GZIP, SNAPPY, LZ4})
+"""What a client may send that does not know of zstd (KIP-110)."""
 KEEP_CODEC = "producer"
 """As `compression.type`: batches stay as they were sent."""
 COMPRESSION_TYPES = {"uncompressed": NO_COMPRESSION, "gzip": GZIP, "snappy": SNAPPY, "lz4": LZ4, "zstd": ZSTD}

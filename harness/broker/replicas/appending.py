@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from harness.broker.log.batch import MAGIC, MAGIC_AT, CorruptBatch, first_header, next_batch_size
-from harness.broker.log.compression import ZSTD
+from harness.broker.log.compression import CODECS_BEFORE_ZSTD
 from harness.broker.log.log import AppendInfo, InvalidRecords
 from harness.broker.log.verification import Verification
 from harness.broker.replicas.partition import Partition, PartitionError
@@ -248,7 +248,7 @@ def _refusal_of_records(records: bytes, *, knows_zstd: bool) -> ErrorCode:
         if size is None or records[MAGIC_AT] != MAGIC:
             return ErrorCode.INVALID_RECORD
         header = first_header(records)
-        if header is not None and header.codec == ZSTD and not knows_zstd:
+        if header is not None and not knows_zstd and header.codec not in CODECS_BEFORE_ZSTD:
             return ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
         return ErrorCode.NONE if next_batch_size(records, size) is None else ErrorCode.INVALID_RECORD
     except CorruptBatch:

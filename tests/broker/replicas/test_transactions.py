@@ -121,6 +121,20 @@ async def test_who_reads_committed_reads_up_to_the_first_open_transaction(cluste
         assert ends == [1, 3]
 
 
+async def test_with_too_little_room_for_a_batch_nothing_is_said_of_aborted_transactions(
+    cluster: ReplicaCluster,
+) -> None:
+    """But with none at all they are said to be none (`ReplicaManager.readFromLog`)."""
+    await cluster.produce(1, "a")
+    await cluster.elect(1, partition=1)
+    await cluster.produce(1, "a", partition=1)
+    limits = FetchLimits(min_bytes=1, max_bytes=100_000, max_wait_s=0, read_committed=True)
+    for room, aborted_ones in ((1, None), (0, [])):
+        asked = [PartitionFetch((TOPIC, 0), -1, 0, 100_000), PartitionFetch((TOPIC, 1), -1, 0, room)]
+        _, second = await cluster[1].manager.fetch_server.fetch(-1, asked, limits)
+        assert (second.records, second.aborted) == (b"", aborted_ones)
+
+
 @pytest.mark.parametrize("commits", [True, False])
 @pytest.mark.parametrize("broker", [1, 2], ids=["of the leader", "of a follower"])
 async def test_a_long_poll_is_answered_when_the_marker_is_committed(
