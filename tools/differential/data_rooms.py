@@ -36,7 +36,6 @@ HEADERS: tuple[dict[str, Any], ...] = (
     {"attributes": 0x30},
     {"attributes": 0x80},
     {"attributes": 5},
-    {"base_timestamp": BEGAN_MS + 50_000},
     {"producer_epoch": 0},
     {"base_sequence": 0},
     {"leader_epoch": 3},

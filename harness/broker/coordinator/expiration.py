@@ -37,17 +37,11 @@ class Expiration:
     """Writes in progress."""
 
     def withdraw(self, partitions: Collection[TopicPartition]) -> None:
-        """Remove every position in these partitions at once, and empty groups that have none; tombstones follow."""
-        commits = self.store.commits_to(set(partitions))
-        for shard, keys in commits.items():
+        """Remove every position in these partitions at once; tombstones follow."""
+        for shard, keys in self.store.commits_to(set(partitions)).items():
             self.store.forget(shard, keys)
-        over: dict[int, list[str]] = {}
-        for name, known in self.store.groups():
-            if known.is_over:
-                over.setdefault(partition_of(name, self.store.partitions), []).append(name)
-        for shard in sorted({*commits, *over}):
-            removal = self._remove(shard, commits.get(shard, []), over.get(shard, []))
-            begin(self.under_way, removal, "withdraw-offsets")
+            names = {key.group for key in keys}
+            begin(self.under_way, self._remove(shard, keys, names), "withdraw-offsets")
 
     async def expire(self) -> None:
         """Remove expired offsets (KIP-211), and empty groups."""

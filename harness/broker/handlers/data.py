@@ -129,12 +129,8 @@ class DataHandlers:
     ) -> list[AppendResult]:
         if _are_corrupt(items):
             return [AppendResult(error=ErrorCode.CORRUPT_MESSAGE) for _ in items]
-        batches = _transactional(items)
-        producers = {(each.producer_id, each.producer_epoch) for each in batches.values() if each.producer_id >= 0}
-        if batches and request.transactional_id is None:
+        if request.transactional_id is None and _transactional(items):
             return [AppendResult(error=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED) for _ in items]
-        if len(producers) > 1:
-            return [AppendResult(error=ErrorCode.INVALID_PRODUCER_ID_MAPPING) for _ in items]
         params = ProduceParams(
             acks=request.acks,
             timeout_s=request.timeout_ms / 1000,
@@ -142,6 +138,10 @@ class DataHandlers:
             correlation_id=context.correlation_id,
             knows_zstd=context.api_version >= PRODUCE_KNOWS_ZSTD_SINCE,
         )
+        batches = _transactional(item for item in items if not self.appender.malformed(item, params))
+        producers = {(each.producer_id, each.producer_epoch) for each in batches.values() if each.producer_id >= 0}
+        if len(producers) > 1:
+            return [AppendResult(error=ErrorCode.INVALID_PRODUCER_ID_MAPPING) for _ in items]
         if not batches:
             return await self.appender.append(items, params)
         knows_abortable = context.api_version >= PRODUCE_KNOWS_ABORTABLE_SINCE
@@ -352,16 +352,14 @@ def _by_topic(
 
 
 def _are_corrupt(items: Iterable[ToAppend]) -> bool:
-    """Whether what is no batch comes before any of a transaction: Kafka looks for these first (`RequestUtils.flag`)."""
-    try:
-        for item in items:
-            position = 0
-            while (size := next_batch_size(item.records, position)) is not None:
-                if not position and _transactional([item]):
-                    return False
-                position += size
-    except CorruptBatch:
-        return True
+    """Whether records that begin with no batch come before any of a transaction, which Kafka looks for first."""
+    for item in items:
+        try:
+            is_whole = next_batch_size(item.records, 0) is not None
+        except CorruptBatch:
+            return True
+        if is_whole and _transactional([item]):
+            return False
     return False
 
 

@@ -210,12 +210,17 @@ class Appender:
             outcome.pending = PendingAppend(partition, info.last_offset + 1, min_insync_replicas)
         return outcome
 
-    def _refusal(self, item: ToAppend, params: ProduceParams) -> ErrorCode:
-        """Return why a client's records are not even tried, in the order of Kafka's checks, or NONE."""
+    def malformed(self, item: ToAppend, params: ProduceParams) -> ErrorCode:
+        """Return why records are refused before a coordinator is asked about their transaction, or NONE."""
         topic, number = item.key
         if topic not in INTERNAL_TOPICS and self.replicas.is_unknown(topic, number):
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        if error := _refusal_of_records(item.records, knows_zstd=params.knows_zstd):
+        return _refusal_of_records(item.records, knows_zstd=params.knows_zstd)
+
+    def _refusal(self, item: ToAppend, params: ProduceParams) -> ErrorCode:
+        """Return why a client's records are not even tried, in the order of Kafka's checks, or NONE."""
+        topic = item.key[0]
+        if error := self.malformed(item, params):
             return error
         if params.acks not in VALID_ACKS:
             return ErrorCode.INVALID_REQUIRED_ACKS

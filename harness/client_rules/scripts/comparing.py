@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from harness.client_rules.scripts.player import Answers
+from harness.client_rules.scripts.player import NO_ANSWER, Answers
 from harness.client_rules.scripts.script import AWAIT, BEGIN, Script, Step
 
 _LONGEST_VALUE = 40
@@ -36,12 +36,17 @@ class Difference:
 def difference(
     script: Script, ours: Answers, theirs: Answers, intended: Callable[[Step, Sequence[str]], str] | None = None
 ) -> Difference | None:
-    """Return the first difference of two plays, None if there is none; `intended` gives the reason of one to skip."""
+    """Return the first difference of two plays, None if there is none; `intended` gives the reason of one to skip.
+
+    After an answer that only one of them gave nothing is compared: the other's later steps came seconds later.
+    """
     for at, (step, our, their) in enumerate(zip(_answered(script), ours, theirs, strict=False)):
         if our != their:
             found = Difference(at=at, step=step, ours=our, theirs=their)
             if intended is None or not intended(step, found.places):
                 return found
+            if NO_ANSWER in (our, their):
+                return None
     return None
 
 

@@ -81,24 +81,6 @@ async def test_what_expires(records: list[OffsetRecord | GroupRecord], topics: l
     assert (None if known is None else list(coordinating.store.offsets_of("g"))) == topics
 
 
-@pytest.mark.parametrize(
-    ("records", "left"),
-    [
-        pytest.param([group(NOW_MS)], False, id="an empty group ends"),
-        pytest.param([group(NOW_MS), committed(NOW_MS)], True, id="not if it has offsets"),
-        pytest.param([group(NOW_MS, TO_T)], True, id="nor if it has members"),
-    ],
-)
-async def test_when_a_topic_is_deleted_groups_that_are_over_end(
-    records: list[OffsetRecord | GroupRecord], *, left: bool
-) -> None:
-    """Whatever topic it is (`GroupCoordinator.handleDeletedPartitions`)."""
-    coordinating = holding(*records)
-    coordinating.partitions_deleted([("another", 0)])
-    await asyncio.gather(*coordinating.expiration.under_way)
-    assert (coordinating.store.group("g") is not None) == left
-
-
 async def test_what_was_committed_anew_while_another_group_expired_stays() -> None:
     topic = FakeTopic()
     coordinating = await leading(topic)
