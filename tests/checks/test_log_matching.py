@@ -12,15 +12,15 @@ HOLE = (BOTH, replica(1, 1), replica(2, 1), held(1, "a", 0))
 ONE = state(0, leader=1, epoch=1, isr=[1])
 
 OFFSETS: dict[str, Any] = {"topic": "__consumer_offsets"}
-AWAY_S = 20
+AWAY_NS = 20 * S
 
 
-def a_hole_after(away_s: int, topic: dict[str, Any], content: str = "") -> list[Row]:
+def a_hole_after(away_ns: int, topic: dict[str, Any], content: str = "") -> list[Row]:
     """Replica 2 was out of the ISR for a while, and has a record that replica 1 lacks, or another one."""
     return [
         state(0, leader=1, epoch=1, isr=[1, 2], time_ns=0, **topic),
         state(1, leader=1, epoch=1, isr=[1], time_ns=10 * S, **topic),
-        state(2, leader=1, epoch=1, isr=[1, 2], time_ns=(10 + away_s) * S, **topic),
+        state(2, leader=1, epoch=1, isr=[1, 2], time_ns=10 * S + away_ns, **topic),
         replica(1, 1, **topic),
         replica(2, 1, **topic),
         held(2, "a", 0, **topic),
@@ -30,12 +30,36 @@ def a_hole_after(away_s: int, topic: dict[str, Any], content: str = "") -> list[
 
 CASES = {
     "a replica that was away for longer than tombstones are kept": passes(
-        *a_hole_after(AWAY_S, OFFSETS), settings=FORGETFUL
+        *a_hole_after(AWAY_NS, OFFSETS), settings=FORGETFUL
     ),
-    "a replica that was away for less time": fails(*a_hole_after(AWAY_S - 1, OFFSETS), settings=FORGETFUL),
-    "a replica of another topic that was away for long": fails(*a_hole_after(AWAY_S, {}), settings=FORGETFUL),
+    "a replica that was away for less time": fails(*a_hole_after(AWAY_NS - 1, OFFSETS), settings=FORGETFUL),
+    "a replica of another topic that was away for long": fails(*a_hole_after(AWAY_NS, {}), settings=FORGETFUL),
+    "the replica with which it is compared was away for longer than tombstones are kept": passes(
+        state(0, leader=1, epoch=1, isr=[1, 2], time_ns=0, **OFFSETS),
+        state(1, leader=2, epoch=2, isr=[2], time_ns=10 * S, **OFFSETS),
+        state(2, leader=2, epoch=2, isr=[1, 2], time_ns=30 * S, **OFFSETS),
+        *(replica(1, 1, **OFFSETS), replica(2, 1, **OFFSETS), held(1, "a", 0, **OFFSETS)),
+        settings=FORGETFUL,
+    ),
+    "a replica that was away when the history of ZooKeeper ended": passes(
+        state(0, leader=1, epoch=1, isr=[1, 2], time_ns=0, **OFFSETS),
+        state(1, leader=1, epoch=1, isr=[1], time_ns=10 * S, **OFFSETS),
+        *(replica(1, 2, **OFFSETS), replica(2, 2, **OFFSETS)),
+        *(held(1, "b", 1, **OFFSETS), held(2, "a", 0, **OFFSETS), held(2, "b", 1, **OFFSETS)),
+        settings=FORGETFUL,
+    ),
+    "a member of the ISR, where tombstones are kept for less time than it may lag behind": passes(
+        state(0, leader=1, epoch=1, isr=[1, 2], **OFFSETS),
+        *(replica(1, 1, **OFFSETS), replica(2, 1, **OFFSETS), held(1, "a", 0, **OFFSETS)),
+        settings=replace(STRICT, tombstones_seen_ms=0),
+    ),
+    "a member of the ISR, where tombstones are kept for longer": fails(
+        state(0, leader=1, epoch=1, isr=[1, 2], **OFFSETS),
+        *(replica(1, 1, **OFFSETS), replica(2, 1, **OFFSETS), held(1, "a", 0, **OFFSETS)),
+        settings=FORGETFUL,
+    ),
     "another record in a replica that was away for long": fails(
-        *a_hole_after(AWAY_S, OFFSETS, "b"), settings=FORGETFUL
+        *a_hole_after(AWAY_NS, OFFSETS, "b"), settings=FORGETFUL
     ),
     "equal logs": passes(BOTH, replica(1, 1), replica(2, 1), held(1, "a", 0), held(2, "a", 0)),
     "another record": fails(

@@ -6,8 +6,8 @@ own, which it drops when it returns.
 
 Each replica is compared with one reference, the first member of the last ISR. Replicas of a compacted topic are cleaned
 each by itself: what a later committed record with its key replaces may be in one and not in the other, all else must be
-in both. A replica that was away for longer than tombstones are kept may have missed one, and keeps what it removed. For
-an internal topic no client's evidence shows that tombstone, so such a record is not judged there.
+in both. A replica that was away for longer than tombstones are kept, or is still away, may have missed one, and keeps
+what it removed. For an internal topic no client's evidence shows that tombstone, so such a record is not judged there.
 """
 
 from typing import ClassVar
@@ -79,8 +79,8 @@ class LogMatching(Check):
         missed = _missed_tombstones(pairs, facts["partition_states"], settings)
         rows = (
             rows.withColumn("tombstone_gone", absent & internal)
-            .join(missed, on=list(_REPLICA), how="left")
-            .where(~(F.col("tombstone_gone") & F.coalesce("missed", F.lit(False))))
+            .join(missed, on=list(_REPLICA), how="inner")
+            .where(~(F.col("tombstone_gone") & F.col("missed")))
         )
         return finding(
             rows,
@@ -118,12 +118,14 @@ class LogMatching(Check):
 def _missed_tombstones(pairs: DataFrame, partition_states: DataFrame, settings: Settings) -> DataFrame:
     """One row a replica that, or whose reference, was out of the ISR for so long that it may have missed a tombstone.
 
-    It then has a record for ever that the tombstone removed elsewhere, and nothing shows why.
+    It then has a record for ever that the tombstone removed elsewhere, and nothing shows why. For how long one was out
+    of the last ISR is not known.
     """
     until_ns = F.lead("time_ns").over(in_order(*PARTITION_KEY, by=("zxid",)))
     versions = partition_states.select(*PARTITION_KEY, "isr", (until_ns - F.col("time_ns")).alias("lasted_ns"))
     outside = F.when(
-        ~(contains("isr", F.col("broker")) & contains("isr", F.col("reference"))), F.col("lasted_ns")
+        ~(contains("isr", F.col("broker")) & contains("isr", F.col("reference"))),
+        F.coalesce("lasted_ns", F.lit(float("inf"))),
     ).otherwise(0)
     return (
         pairs.select(*_REPLICA, "reference")
