@@ -72,7 +72,7 @@ class DeletedTopics(Check):
             ),
             allowMissingColumns=True,
         )
-        made_again = F.coalesce(F.array_contains("reassigned", F.col("of_partition")), F.lit(False))
+        made_again = F.array_contains("reassigned", F.col("of_partition"))
         return finding(
             remains,
             self.name,

@@ -135,14 +135,13 @@ def _spans(states: DataFrame, held: DataFrame, controller_epochs: DataFrame) -> 
 
     From `from_ns` to `to_ns` all of that was so at once.
     """
-    none_leads = F.col("leader") == NO_LEADER
     away = held.select(
         "run_id",
         F.col("broker").alias("leader"),
         F.col("until_ns").alias("since_ns"),
         F.lead("time_ns").over(in_order("run_id", "broker", by=("czxid",))).alias("till_ns"),
     ).where(F.col("since_ns").isNotNull())
-    leaderless = states.where(none_leads).unionByName(_meanwhile(states.where(~none_leads), away, "run_id", "leader"))
+    leaderless = states.where(F.col("leader") == NO_LEADER).unionByName(_meanwhile(states, away, "run_id", "leader"))
     alive = [F.col("time_ns").alias("since_ns"), F.col("until_ns").alias("till_ns")]
     members = held.select("run_id", F.col("broker").alias("member"), "czxid", *alive)
     controllers = controller_epochs.where(F.col("source") != "broker").select(
@@ -172,7 +171,7 @@ def _states(partition_states: DataFrame, held: DataFrame, topics: DataFrame) -> 
             "leader_epoch",
             "isr",
             F.col("time_ns").alias("from_ns"),
-            F.coalesce("to_ns", F.greatest("ended_ns", "time_ns")).alias("to_ns"),
+            F.coalesce("to_ns", "ended_ns").alias("to_ns"),
         )
     )
 

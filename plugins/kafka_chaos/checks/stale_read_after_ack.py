@@ -47,7 +47,7 @@ class StaleReadAfterAck(Check):
             .where(F.col("end_offset") <= F.col("furthest.offset"))
             .join(_settled(facts["partition_states"]), on=list(PARTITION_KEY), how="left")
             .join(_healed(facts["fault_windows"]), on="run_id", how="left")
-            .where(F.col("at_ns") > F.coalesce(F.greatest("changed_ns", "healed_ns") + SETTLED_NS, F.lit(-1)))
+            .where(F.coalesce(F.col("at_ns") > F.greatest("changed_ns", "healed_ns") + SETTLED_NS, F.lit(True)))
         )
         rows = with_unclean_election(rows, facts["leader_epochs"], settings, since="furthest.leader_epoch")
         return finding(
