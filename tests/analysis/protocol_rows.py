@@ -1,5 +1,6 @@
 """Rows of the facts about the protocol and about clients' order, in a few words each, as `fact_rows` has others."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from harness.store.history import Sign
@@ -198,9 +199,9 @@ def illegal(**other: Any) -> Row:
     return "steps", row | {"step": '{"ev":"truncate"}'} | other
 
 
-def believed(alive: list[int], leaving: list[int] | None = None, **other: Any) -> Row:
+def believed(alive: list[int], leaving: Sequence[int] | None = (), **other: Any) -> Row:
     """An election of controller 1, 4 s after it had read that brokers 1, 2 and 3 are registered, as it knew before."""
-    row = {**_HERE, **_line(1), "acted": "election", "controller_epoch": 1, "alive": alive, "leaving": leaving or []}
+    row = {**_HERE, **_line(1), "acted": "election", "controller_epoch": 1, "alive": alive, "leaving": leaving}
     row |= {"made_ns": 10 * S, "read_ns": 6 * S, "possible": [1, 2, 3], "certain": [1, 2, 3], "czxids": [11, 12, 13]}
     return "beliefs", row | other
 

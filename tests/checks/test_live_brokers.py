@@ -46,6 +46,12 @@ CASES = {
         text="in a BrokerChange controller 1 found broker 3, whose registration had ended 2.0 s before",
         facts=["controller_passes", "registrations"],
     ),
+    "the registration had ended a little too long before": fails(
+        *HELD[:2],
+        registered(3, 13, time_ns=0, until_ns=9 * S - 1, seen_ns=9 * S - 1, until_zxid=20),
+        believed([1, 2, 3]),
+        gone_through([1, 2, 3]),
+    ),
     "the registration had ended just before": passes(
         *HELD[:2],
         registered(3, 13, time_ns=0, until_ns=9 * S, seen_ns=9 * S, until_zxid=20),
@@ -74,7 +80,7 @@ CASES = {
         *HELD[:2], registered(3, 13, time_ns=0, seen_ns=12 * S), believed([1, 2, 3]), gone_through([1, 2])
     ),
     "a broker that says itself that it registered": passes(
-        *HELD, registered(4, 14, source="broker", time_ns=0), believed([1, 2, 3]), gone_through([1, 2, 3])
+        *HELD, registered(4, 14, source="broker"), believed([1, 2, 3]), gone_through([1, 2, 3])
     ),
 }
 
