@@ -1,6 +1,8 @@
+from dataclasses import replace
+
 from tests.analysis.fact_rows import state
 from tests.analysis.protocol_rows import acknowledged, configured
-from tests.checks.answers import fails, passes, table_of, unknown
+from tests.checks.answers import STRICT, fails, passes, table_of, unknown
 
 ALONE = [acknowledged(4, high_watermark=5, isr_size=1), state(0, leader=1, epoch=0, isr=[1])]
 TWO = [acknowledged(4, high_watermark=5), state(0, leader=1, epoch=0, isr=[1, 2])]
@@ -21,6 +23,10 @@ CASES = {
     ),
     "the topic once required less": passes(*TWO, configured(min_insync_replicas=2), configured(min_insync_replicas=3)),
     "the topic asks for nothing itself any more": passes(*TWO, configured(min_insync_replicas=3), configured()),
+    "the topic asks for nothing itself, and the brokers for less than the scenario": passes(
+        *ALONE, configured(), settings=replace(STRICT, broker_min_insync_replicas=1)
+    ),
+    "the topic asks for nothing itself, and what the brokers ask for is not known": fails(*ALONE, configured()),
     "an internal topic that asks for something itself": fails(
         acknowledged(4, high_watermark=5, isr_size=1, topic="__consumer_offsets"),
         state(0, leader=1, epoch=0, isr=[1], topic="__consumer_offsets"),

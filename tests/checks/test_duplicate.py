@@ -19,6 +19,9 @@ CASES = {
         *TWICE, held(1, "a", 0, producer_id=7, producer_epoch=1), held(1, "a", 4, producer_id=7, producer_epoch=1)
     ),
     "the epoch of one place is not known": fails(*TWICE, held(1, "a", 4, producer_id=7, producer_epoch=1)),
+    "one place is of a producer without epochs": fails(
+        *TWICE, held(1, "a", 0, producer_id=-1, producer_epoch=-1), held(1, "a", 4, producer_id=7, producer_epoch=1)
+    ),
     "two partitions": fails(sent("a", 0), read("a", 0), read("a", 0, partition=1)),
     "a retry without idempotence": excused(*TWICE, settings=NOT_IDEMPOTENT),
     "an unclean election between": excused(*TWICE, elected_uncleanly(2, 1), settings=UNCLEAN),

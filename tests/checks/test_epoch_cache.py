@@ -36,6 +36,12 @@ CASES = {
     "an epoch begins after its first record, where the first records may be deleted": fails(
         *LEADERS, *RECORDS, log(4, [0, 0], [3, 3]), settings=DELETING, offsets=[2]
     ),
+    "the first record under an entry is of another epoch, where the first records may be deleted": fails(
+        *LEADERS, *RECORDS, log(4, [3, 1]), settings=DELETING, offsets=[1]
+    ),
+    "nothing is in the cache, where the first records may be deleted": fails(
+        *LEADERS, *RECORDS, log(4), settings=DELETING, severities=["violation"] * 2, offsets=[0, 2]
+    ),
     "nothing is in the cache": fails(*LEADERS, *RECORDS, log(4), severities=["violation"] * 2, offsets=[0, 2]),
     "compaction has taken the first records of an epoch": passes(
         *LEADERS, held(1, "b", 1), held(1, "d", 3, 3), log(4, [0, 0], [3, 2])

@@ -97,6 +97,10 @@ CASES = {
         *stored("b", 0, seq=1, reason="replaced"),
         *stored("b", 0, epoch=4, reason="loaded"),
     ),
+    "a generation was stored several times, and the lines come in another order": sound(
+        *(row for seq in reversed(range(8)) for row in stored("a", seq, seq=seq)),
+        *stored("a", 7, epoch=4, reason="loaded"),
+    ),
     "a later generation has other members": sound(
         *stored("a", 0), *stored("b", 0, generation=2, epoch=4, reason="loaded")
     ),

@@ -26,6 +26,7 @@ CASES = {
     "it starts earlier, trusted without a clean stop": passes(
         LED, found_log(previous_log_start_offset=4, closed=False)
     ),
+    "it starts later, not trusted after a clean stop": passes(LED, found_log(previous_log_start_offset=2, clean=False)),
     "the last life did not say where it started": passes(LED, found_log(previous_log_start_offset=None)),
 }
 

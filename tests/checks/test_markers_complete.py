@@ -17,6 +17,14 @@ def led_by_1(**other: Any) -> Row:
 
 CASES = {
     "a complete transaction has its marker": passes(*LOG, *RECORDS[:3], wrote(0), ended(3)),
+    "replicas that lag behind have no marker yet": passes(
+        *(replica(0, 3), *LOG, replica(2, 3), *RECORDS[:3], wrote(0), ended(3)),
+        *(held(broker, f"v{offset}", offset) for broker in (0, 2) for offset in range(3)),
+    ),
+    "a longer replica of an older epoch has no marker": passes(
+        *(replica(1, 4, leader_epochs=[[0, 0], [3, 2]]), replica(2, 5, leader_epochs=[[0, 0], [2, 3]]), *LOG[1:]),
+        *(*RECORDS[:3], wrote(0), ended(3), *(held(2, f"v{offset}", offset) for offset in range(5))),
+    ),
     "a marker is missing": fails(*LACKING, text="markers are missing of t", shown='"number":0'),
     "a marker is missing, and other topics were deleted or made anew": fails(
         *LACKING,

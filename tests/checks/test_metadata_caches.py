@@ -55,6 +55,13 @@ CASES = {
     "the leader moved long before the end": fails(
         *moved(1, 98), cached(leader=2, leader_epoch=1), cached(2), text="ZooKeeper has leader 2 in epoch 1"
     ),
+    "the leader moved long before the end, and so did the ISR": fails(
+        *RUN,
+        state(1, leader=2, epoch=1, isr=[2], time_ns=80 * 10**9),
+        cached(leader=2, leader_epoch=1, isr=[2]),
+        cached(2),
+        text="for orders-0 broker 2 has leader 1 in epoch 0",
+    ),
     "the leader moved just before the end": passes(*moved(1, 98.1), cached(leader=2, leader_epoch=1), cached(2)),
     "the leader moved after the end": passes(*moved(1, 101), cached(), cached(2)),
     "the ISR changed long before the end": fails(
@@ -110,6 +117,18 @@ CASES = {
         cached(2, topic="gone"),
         topic("gone", present=False),
     ),
+    "the broker came between the making of the topic and its deletion": fails(
+        registered(1),
+        registered(2, czxid=30),
+        STATE,
+        topic(present=True),
+        cached(),
+        cached(2),
+        cached(2, topic="gone"),
+        state(0, leader=1, epoch=0, isr=[1], topic="gone", zxid=20),
+        state(1, leader=-1, epoch=1, isr=[1], topic="gone", zxid=49),
+        topic("gone", present=False),
+    ),
     "its deletion had begun when the broker came": noted(
         registered(1),
         registered(2, czxid=50),
@@ -127,7 +146,16 @@ CASES = {
         cached(2),
         cached(2, topic="gone"),
         topic("gone", present=False),
+        controller(1, 4, zxid=5),
         controller(2, 5, zxid=51),
+    ),
+    "a quorum chose another controller after it was deleted": fails(
+        *RUN,
+        cached(),
+        cached(2),
+        cached(2, topic="gone"),
+        topic("gone", present=False),
+        controller(2, 5, zxid=51, source="quorum"),
     ),
     "another broker became controller before it was deleted": fails(
         *RUN,
@@ -169,6 +197,18 @@ CASES = {
     ),
     "a broker went just before the end, as in a shutdown": known(
         registered(3, until_zxid=20, until_ns=99 * 10**9), cached(live_brokers=[1, 2, 3]), cached(2)
+    ),
+    "a broker went just before the end, which had come long before, as had one that went long before": known(
+        registered(3, time_ns=0, until_zxid=20, until_ns=99 * 10**9),
+        registered(4, time_ns=0, until_zxid=15, until_ns=10 * 10**9),
+        cached(live_brokers=[1, 2, 3]),
+        cached(2),
+    ),
+    "a broker came just before the end, and another one long before": known(
+        registered(3, time_ns=99 * 10**9),
+        registered(4, time_ns=0, until_zxid=15, until_ns=10 * 10**9),
+        cached(),
+        cached(2),
     ),
     "a broker came just before the end": known(registered(3, time_ns=99 * 10**9), cached(), cached(2)),
     "a leader that moved long before is judged even then": unknown_to_one(cached(2, leader=2), injected(healed_s=98.1)),

@@ -1,7 +1,7 @@
 from tests.analysis.fact_rows import elected_uncleanly, read
 from tests.analysis.group_rows import owned
 from tests.analysis.protocol_rows import stepped
-from tests.checks.answers import UNCLEAN, excused, fails, noted, passes, table_of, unknown
+from tests.checks.answers import UNCLEAN, UNREADABLE, excused, fails, noted, passes, table_of, unknown
 
 SEEN = [read("a", 2)]
 
@@ -38,6 +38,7 @@ CASES = {
     "an unclean election between": excused(
         *SEEN, stepped(5, 2, leader_epoch=2), elected_uncleanly(2, 1), settings=UNCLEAN
     ),
+    "the clients' history has holes": unknown(*SEEN, stepped(5, 2), UNREADABLE, text="unreadable line"),
     "nothing was read": unknown(text="polls"),
 }
 

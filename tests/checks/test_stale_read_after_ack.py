@@ -19,6 +19,7 @@ CASES = {
     ),
     "the time of the partition's change is unknown": fails(TOLD[1], ended_at(4, at_s=1.5), offsets=[4]),
     "the partition is just settling": passes(*TOLD, ended_at(4, at_s=2)),
+    "the partition has only just settled": fails(*TOLD, ended_at(4, at_s=2.000000001), offsets=[4]),
     "it was acknowledged after the question": passes(
         SETTLED, sent("a", 4, complete_ns=10_000_000_000), ended_at(4, at_s=9)
     ),
