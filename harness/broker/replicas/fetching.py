@@ -140,7 +140,7 @@ class DelayedFetch:
             partition = self.partition(fetch)
             diverging = None if fetch.last_fetched_epoch == NO_EPOCH else _diverging(partition, fetch)
             records = b""
-            aborted: list[AbortedTransaction] | None = [] if self._reads_committed else None
+            aborted: list[AbortedTransaction] | None = [] if self._reads_committed and diverging is None else None
             if diverging is None:
                 records = partition.log.read(
                     fetch.fetch_offset, max_bytes=max_bytes, up_to=self._end(partition), at_least_one=at_least_one
@@ -149,7 +149,7 @@ class DelayedFetch:
                     return Read(fetch, ErrorCode.UNKNOWN_SERVER_ERROR)  # `LogSegment.read` refuses it
             if aborted is not None and records and self.rules.aborted_transactions_are_told:
                 aborted = partition.log.aborted_transactions(fetch.fetch_offset, last_offset(records) + 1)
-            elif not records and diverging is None and max_bytes > 0 and fetch.fetch_offset < self._end(partition):
+            elif aborted is not None and max_bytes > 0 and fetch.fetch_offset < self._end(partition) and not records:
                 aborted = None  # Kafka has read a part of a batch, and drops all of it (`readFromLog`)
         except PartitionError as error:
             return Read(fetch, error.error)

@@ -133,6 +133,10 @@ async def test_with_too_little_room_for_a_batch_nothing_is_said_of_aborted_trans
         asked = [PartitionFetch((TOPIC, 0), -1, 0, 100_000), PartitionFetch((TOPIC, 1), -1, 0, room)]
         _, second = await cluster[1].manager.fetch_server.fetch(-1, asked, limits)
         assert (second.records, second.aborted) == (b"", aborted_ones)
+    gone = PartitionFetch((TOPIC, 0), -1, 9, 100, last_fetched_epoch=0)
+    [answer] = await cluster[1].manager.fetch_server.fetch(-1, [gone], limits)
+    assert answer.diverging is not None
+    assert answer.aborted is None, "nor to a reader whose records have gone"
 
 
 @pytest.mark.parametrize("commits", [True, False])
