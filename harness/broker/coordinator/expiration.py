@@ -84,8 +84,9 @@ class Expiration:
         subscribed = {
             each for each in partitions if group.state is not GroupState.EMPTY and group.subscribes_to(each[0])
         }
-        removed = await self._remove_stored(name, set(partitions) - subscribed)
-        self.store.counters.deleted.mark(removed, self.wall_ms())
+        if unused := set(partitions) - subscribed:  # without any the group does not end either
+            removed = await self._remove_stored(name, unused)
+            self.store.counters.deleted.mark(removed, self.wall_ms())
         errors = dict.fromkeys(partitions, ErrorCode.NONE)
         return ErrorCode.NONE, errors | dict.fromkeys(subscribed, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
 

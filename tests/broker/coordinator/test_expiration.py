@@ -81,6 +81,17 @@ async def test_what_expires(records: list[OffsetRecord | GroupRecord], topics: l
     assert (None if known is None else list(coordinating.store.offsets_of("g"))) == topics
 
 
+@pytest.mark.parametrize("partitions", [[], [("t", 0)]])
+async def test_a_group_ends_with_its_last_offset_and_not_when_none_is_to_be_deleted(
+    partitions: list[tuple[str, int]],
+) -> None:
+    """`GroupCoordinator.handleDeleteOffsets`."""
+    coordinating = holding(committed(NOW_MS) if partitions else group(NOW_MS))
+    error, errors = await coordinating.expiration.delete_offsets("g", partitions)
+    assert (error, errors) == (ErrorCode.NONE, dict.fromkeys(partitions, ErrorCode.NONE))
+    assert (coordinating.store.group("g") is None) == bool(partitions)
+
+
 async def test_what_was_committed_anew_while_another_group_expired_stays() -> None:
     topic = FakeTopic()
     coordinating = await leading(topic)
