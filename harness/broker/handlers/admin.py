@@ -114,12 +114,13 @@ class AdminHandlers:
 
 
 def _topic_request(topic: _Topic) -> TopicRequest:
+    nulls_last = sorted(topic.configs, key=lambda config: config.value is None)  # one null refuses the topic
     return TopicRequest(
         name=topic.name,
         partitions=topic.num_partitions,
         replication_factor=topic.replication_factor,
         assignment={placed.partition_index: placed.broker_ids for placed in topic.assignments},
-        config={config.name: config.value for config in topic.configs},
+        config={config.name: config.value for config in nulls_last},
     )
 
 

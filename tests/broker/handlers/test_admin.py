@@ -117,6 +117,14 @@ async def test_a_topic_named_twice_is_not_created(
     assert zookeeper.names("/brokers/topics") == []
 
 
+async def test_a_property_without_a_value_refuses_a_topic_whatever_follows(
+    handlers: AdminHandlers, context: Context
+) -> None:
+    config = CreateTopicsRequest.CreatableTopic.CreatableTopicConfig
+    configs = [config(name="retention.ms", value=value) for value in (None, "5")]
+    assert await create(handlers, context, asks("t", configs=configs)) == {"t": ErrorCode.INVALID_CONFIG}
+
+
 async def test_a_topic_that_zookeeper_has_exists_even_when_metadata_does_not_know(
     handlers: AdminHandlers, context: Context, zookeeper: Ensemble
 ) -> None:
