@@ -137,7 +137,7 @@ def listing(*allowed: str) -> ConfigType:
         if not allowed:
             return tuple(filter(None, words))
         if any(word not in allowed for word in words):
-            raise ValueError(f"may have {', '.join(allowed)}")
+            raise ValueError(f"each word must be one of {', '.join(allowed)}")
         return words
 
     return ConfigType(TypeCode.LIST, parse)

@@ -129,7 +129,8 @@ class DataHandlers:
     ) -> list[AppendResult]:
         if _are_corrupt(items):
             return [AppendResult(error=ErrorCode.CORRUPT_MESSAGE) for _ in items]
-        if request.transactional_id is None and _transactional(items):
+        batches = _transactional(items)
+        if batches and request.transactional_id is None:
             return [AppendResult(error=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED) for _ in items]
         params = ProduceParams(
             acks=request.acks,
@@ -138,12 +139,12 @@ class DataHandlers:
             correlation_id=context.correlation_id,
             knows_zstd=context.api_version >= PRODUCE_KNOWS_ZSTD_SINCE,
         )
+        if not batches:
+            return await self.appender.append(items, params)
         batches = _transactional(item for item in items if not self.appender.malformed(item, params))
         producers = {(each.producer_id, each.producer_epoch) for each in batches.values() if each.producer_id >= 0}
         if len(producers) > 1:
             return [AppendResult(error=ErrorCode.INVALID_PRODUCER_ID_MAPPING) for _ in items]
-        if not batches:
-            return await self.appender.append(items, params)
         knows_abortable = context.api_version >= PRODUCE_KNOWS_ABORTABLE_SINCE
         verified = await self.verifier.verify(request.transactional_id or "", batches)
         return await self._append_verified(items, params, verified, knows_abortable=knows_abortable)

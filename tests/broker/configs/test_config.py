@@ -271,7 +271,7 @@ def test_what_a_topic_inherits_is_in_force_for_it(broker: str, text: str, name: 
         pytest.param("segment.ms", "0", "must be between 1", id="no time at all"),
         pytest.param("retention.ms", "-2", "must be between -1", id="less than for ever"),
         pytest.param("min.cleanable.dirty.ratio", "1.5", "must be between 0 and 1", id="more than everything"),
-        pytest.param("cleanup.policy", "compact,", "may have compact, delete", id="an empty policy"),
+        pytest.param("cleanup.policy", "compact,", "each word must be one of compact, delete", id="an empty policy"),
         pytest.param("min.insync.replica", "1", r"did you mean min.insync.replicas\?", id="a name nearly known"),
     ],
 )

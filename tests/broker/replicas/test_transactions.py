@@ -63,8 +63,9 @@ async def send(
     producer_id: int = 7,
     transactional_id: str | None = "tx",
     version: int = 9,
+    cut: int | None = None,
 ) -> ErrorCode:
-    records = in_transaction(sequence, producer_id=producer_id)
+    records = in_transaction(sequence, producer_id=producer_id)[:cut]
     partition = _Data.PartitionProduceData(index=0, records=records)
     request = ProduceRequest(
         acks=-1,
@@ -119,6 +120,14 @@ async def test_who_reads_committed_reads_up_to_the_first_open_transaction(cluste
         replica = cluster[broker].replica()
         ends = [find_offset(replica, LATEST, whole_log=False, read_committed=each).offset for each in (True, False)]
         assert ends == [1, 3]
+
+
+async def test_of_a_part_of_a_batch_no_coordinator_is_asked(cluster: ReplicaCluster) -> None:
+    """So its sequence is not the lowest either, which a later batch would have to begin with."""
+    coordinator = coordinated(cluster)
+    assert await send(cluster, 0, cut=-1) is ErrorCode.INVALID_RECORD
+    assert coordinator.questions == []
+    assert await send(cluster, 4) is ErrorCode.NONE
 
 
 async def test_with_too_little_room_for_a_batch_nothing_is_said_of_aborted_transactions(
