@@ -48,6 +48,8 @@ OFTEN = {
     "producer.id.expiration.check.interval.ms": "300",
 }
 """What comes with time comes in fractions of a second."""
+BUSY_NOTIFIED_S = 0.25
+"""In this time a changed configuration is in force, on a machine that is busy too."""
 THEIRS = {"inter.broker.protocol.version": "2.5"}
 """Of Kafka: the protocol that this project's broker follows."""
 
@@ -158,7 +160,7 @@ def both(folder: Path, properties: Mapping[str, str]) -> Iterator[tuple[Target, 
 
 def _target(peer: Peer) -> Target:
     host, _, port = peer.bootstrap_servers.rpartition(":")
-    return Restartable(TcpTransport(), host, int(port), peer=peer)
+    return Restartable(TcpTransport(), host, int(port), notified_s=BUSY_NOTIFIED_S, peer=peer)
 
 
 def two_ports() -> tuple[int, int]:

@@ -45,6 +45,8 @@ class Play:
     symbols: Symbols
     restarted: Callable[[str], Awaitable[None]] | None = None
     """Returns when the broker has ended, in the way that a step names, and serves again."""
+    notified_s: float = NOTIFIED_S
+    """After a change of a configuration."""
     answers: Answers = field(default_factory=list)
     _connection: Connection | None = None
     _must_stay: bool = False
@@ -104,7 +106,7 @@ class Play:
         """Return the answer when what it begins is over."""
         answer = await self._ask(step)
         if step.api in CHANGES:
-            await asyncio.sleep(NOTIFIED_S)
+            await asyncio.sleep(self.notified_s)
         if isinstance(answer, str):
             return answer
         if step.api in ("CreateTopics", "CreatePartitions") and not step.fields.get("validate_only"):

@@ -9,7 +9,7 @@ from functools import partial
 from harness.broker.topics import INTERNAL_TOPICS
 from harness.broker.wire import messages as m
 from harness.broker.wire.transport import Connection, PeerError, Transport
-from harness.client_rules.scripts.player import QUIET_S, Answers, Play
+from harness.client_rules.scripts.player import NOTIFIED_S, QUIET_S, Answers, Play
 from harness.client_rules.scripts.script import Script, Symbols, real_wall_ms
 from harness.contracts.requests import as_values, error_codes
 
@@ -24,6 +24,8 @@ class Target:
     host: str
     port: int
     wall_ms: Callable[[], float] = real_wall_ms
+    notified_s: float = NOTIFIED_S
+    """How long a changed configuration takes at most to be in force."""
     _watched: Connection | None = None
     _restart: "asyncio.Task[float] | None" = None
     """The next restart; all scripts that have come to one wait for it."""
@@ -35,7 +37,9 @@ class Target:
             PeerError: the broker cannot be reached, or it is not restarted as the script has it before `stopped`.
         """
         symbols = Symbols(prefix, wall_ms=self.wall_ms)
-        return await Play(self.transport, self.host, self.port, symbols, partial(self.restarted, stopped)).play(script)
+        restarted = partial(self.restarted, stopped)
+        play = Play(self.transport, self.host, self.port, symbols, restarted, notified_s=self.notified_s)
+        return await play.play(script)
 
     async def clean_up(self, script: Script, prefix: str) -> None:
         """Delete what an interrupted play of a script has made; raises PeerError."""
