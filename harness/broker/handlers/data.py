@@ -208,6 +208,7 @@ class DataHandlers:
                     epoch = read.fetch.current_leader_epoch
                     self._log_fenced("Fetch", read.fetch.key, epoch, request.replica_id, read.error)
             session_id, news = fetch.answer(reads)
+            news = sorted(news, key=lambda read: read.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)  # as Kafka
         except FetchSessionError as refusal:
             return FetchResponse(
                 throttle_time_ms=0, error_code=refusal.error, session_id=refusal.session_id, responses=[]

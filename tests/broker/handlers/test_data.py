@@ -203,6 +203,13 @@ async def test_what_can_be_no_batch_refuses_the_whole_request(cluster: ReplicaCl
     assert cluster[1].replica().log.log_end_offset == 0
 
 
+async def test_a_fetch_answers_unknown_partitions_last(cluster: ReplicaCluster) -> None:
+    """As `KafkaApis.handleFetchRequest` does, which finds them first."""
+    await cluster.elect(1, partition=1)
+    answers = await fetch(cluster, 1, 0, partitions=(0, 7, 1))
+    assert [(each.partition_index, each.error_code) for each in answers] == [(0, 0), (1, 0), (7, 3)]
+
+
 async def test_one_partition_that_fails_does_not_hold_back_the_others(cluster: ReplicaCluster) -> None:
     await cluster.elect(2, partition=1)
     await cluster.elect(1, partition=2)
