@@ -98,8 +98,13 @@ INTENDED = (
         reason="an empty group outlives a topic",
     ),
     Intended(
+        apis="JoinGroup",
+        place=r" ?(error_code 25 ≠ -1|member_id '.+' ≠ '')",
+        reason="an instance cannot take the id that another member was given",
+    ),
+    Intended(
         apis="JoinGroup|SyncGroup|Heartbeat|OffsetCommit|TxnOffsetCommit",
-        place=r".*error_code (25 ≠ 22|23 ≠ 25)",
+        place=r".*error_code (25 ≠ 22|23 ≠ 25)|generation_id \d+ ≠ 1",
         reason="an empty group outlives a topic",
     ),
     Intended(
