@@ -1,12 +1,13 @@
 """Produce, Fetch, ListOffsets and OffsetForLeaderEpoch: from messages to the replicas and back."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeVar
 
 from harness.broker.configs.config import BrokerConfig
-from harness.broker.log.batch import BatchHeader, CorruptBatch, first_header, next_batch_size
+from harness.broker.log.batch import BatchHeader, CorruptBatch, first_header, next_batch_size, parse_header
 from harness.broker.log.epoch_cache import UNDEFINED_END
 from harness.broker.log.verification import Verification
 from harness.broker.replicas.appending import Appender, AppendResult, ProduceParams, ToAppend
@@ -355,20 +356,27 @@ def _by_topic(
 
 def _are_corrupt(items: Iterable[ToAppend]) -> bool:
     """Whether records that begin with no batch come before any of a transaction, which Kafka looks for first."""
-    for item in items:
-        try:
-            is_whole = next_batch_size(item.records, 0) is not None
-        except CorruptBatch:
-            return True
-        if is_whole and _transactional([item]):
-            return False
+    try:
+        any(_is_transactional(item.records) for item in items)
+    except CorruptBatch:
+        return True
     return False
 
 
 def _transactional(items: Iterable[ToAppend]) -> dict[TopicPartition, BatchHeader]:
     """Return the headers of the batches that belong to a transaction."""
-    headers = ((item.key, first_header(item.records)) for item in items)
-    return {key: header for key, header in headers if header is not None and header.is_transactional}
+    headers = {}
+    for item in items:
+        with suppress(CorruptBatch):
+            if _is_transactional(item.records):
+                headers[item.key] = parse_header(item.records)
+    return headers
+
+
+def _is_transactional(records: bytes) -> bool:
+    """Whether the first batch, if it is whole, belongs to a transaction; raises CorruptBatch."""
+    header = None if next_batch_size(records, 0) is None else first_header(records)
+    return header is not None and header.is_transactional
 
 
 def _produced(key: TopicPartition, result: AppendResult) -> _ProducedPartition:

@@ -175,6 +175,13 @@ async def epoch_end(
             53,
             id="as part of a transaction",
         ),
+        pytest.param(
+            1,
+            build_batch([Record(value=b"a", timestamp_ms=0)], attributes=TRANSACTIONAL)[:-1],
+            {},
+            87,
+            id="a part of a batch of a transaction",
+        ),
         pytest.param(1, compressed(ZSTD), {"version": 6}, 76, id="with zstd, of which this version knows nothing"),
         pytest.param(1, compressed(ZSTD), {"version": 7}, 0, id="with zstd"),
         pytest.param(1, compressed(ZSTD)[:-1], {"version": 6}, 87, id="with a part of a batch with zstd"),
