@@ -70,7 +70,7 @@ INTENDED = (
     ),
     Intended(
         apis="ListOffsets",
-        place=r"topics\[\]\.partitions\[\]\.(leader_epoch|offset|timestamp) -1 ≠ \d+",
+        place=r"topics\[\]\.partitions\[\]\.(leader_epoch|offset|timestamp) -?\d+ ≠ \d+",
         fields=r".*\"timestamp\": -3\b",
         reason="a deleted record is not the youngest",
     ),
@@ -93,8 +93,8 @@ INTENDED = (
         reason="no unknown property of a broker",
     ),
     Intended(
-        apis="DeleteGroups",
-        place=r"results\[\]\.error_code 0 ≠ 69",
+        apis="DeleteGroups|OffsetDelete",
+        place=r"(results\[\]\.)?error_code 0 ≠ 69|topics has \d+ ≠ 0: .*",
         reason="an empty group outlives a topic",
     ),
     Intended(
