@@ -130,9 +130,8 @@ def test_a_killed_phase_that_writes_no_evidence_lasted_until_its_last_sign(
 
 def test_a_phase_gives_signs_until_it_is_over(folder: RunFolder) -> None:
     with record_phase(folder, Phase.REPORT, Silent()):
-        while not folder.sign.exists() or not folder.sign.read_text(encoding="ascii"):
+        while not ends(folder)[Phase.REPORT].duration_s:  # the first sign may be of the millisecond in which it began
             os.sched_yield()
-        assert ends(folder)[Phase.REPORT].duration_s > 0
     assert not folder.sign.exists()
 
 
