@@ -48,6 +48,27 @@ CASES = {
         *(held(1, "b", 1, **OFFSETS), held(2, "a", 0, **OFFSETS), held(2, "b", 1, **OFFSETS)),
         settings=FORGETFUL,
     ),
+    "a replica that was away then and lacks a record": fails(
+        state(0, leader=1, epoch=1, isr=[1, 2], time_ns=0, **OFFSETS),
+        state(1, leader=1, epoch=1, isr=[1], time_ns=10 * S, **OFFSETS),
+        *(replica(1, 2, **OFFSETS), replica(2, 2, **OFFSETS)),
+        *(held(1, "a", 0, **OFFSETS), held(1, "b", 1, **OFFSETS), held(2, "b", 1, **OFFSETS)),
+        settings=FORGETFUL,
+    ),
+    "a replica that was never seen in the ISR and lacks a record": fails(
+        state(0, leader=1, epoch=1, isr=[1], time_ns=0, **OFFSETS),
+        *(replica(1, 2, **OFFSETS), replica(2, 2, **OFFSETS)),
+        *(held(1, "a", 0, **OFFSETS), held(1, "b", 1, **OFFSETS), held(2, "b", 1, **OFFSETS)),
+        settings=FORGETFUL,
+    ),
+    "a replica that has come back, in a history without times": fails(
+        state(0, leader=1, epoch=1, isr=[1, 2], time_ns=None, **OFFSETS),
+        state(1, leader=1, epoch=1, isr=[1], time_ns=None, **OFFSETS),
+        state(2, leader=1, epoch=1, isr=[1, 2], time_ns=None, **OFFSETS),
+        *(replica(1, 2, **OFFSETS), replica(2, 2, **OFFSETS)),
+        *(held(1, "b", 1, **OFFSETS), held(2, "a", 0, **OFFSETS), held(2, "b", 1, **OFFSETS)),
+        settings=FORGETFUL,
+    ),
     "a member of the ISR, where tombstones are kept for less time than it may lag behind": passes(
         state(0, leader=1, epoch=1, isr=[1, 2], **OFFSETS),
         *(replica(1, 1, **OFFSETS), replica(2, 1, **OFFSETS), held(1, "a", 0, **OFFSETS)),

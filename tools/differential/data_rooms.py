@@ -12,7 +12,6 @@ TOPIC_CONFIGS = (
     ("max.message.bytes", "300"),
     ("message.timestamp.type", "LogAppendTime"),
     ("segment.bytes", "300"),
-    ("compression.type", "gzip"),
     ("compression.type", "uncompressed"),
     ("cleanup.policy", "compact"),
     ("message.timestamp.before.max.ms", "1000"),

@@ -142,13 +142,14 @@ class DataHandlers:
         )
         if not batches:
             return await self.appender.append(items, params)
-        batches = _transactional(item for item in items if not self.appender.malformed(item, params))
+        malformed = {item.key: error for item in items if (error := self.appender.malformed(item, params))}
+        batches = _transactional(item for item in items if item.key not in malformed)
         producers = {(each.producer_id, each.producer_epoch) for each in batches.values() if each.producer_id >= 0}
         if len(producers) > 1:
             return [AppendResult(error=ErrorCode.INVALID_PRODUCER_ID_MAPPING) for _ in items]
         knows_abortable = context.api_version >= PRODUCE_KNOWS_ABORTABLE_SINCE
         verified = await self.verifier.verify(request.transactional_id or "", batches)
-        return await self._append_verified(items, params, verified, knows_abortable=knows_abortable)
+        return await self._append_verified(items, params, malformed | verified, knows_abortable=knows_abortable)
 
     async def _append_verified(
         self,
@@ -158,7 +159,7 @@ class DataHandlers:
         *,
         knows_abortable: bool,
     ) -> list[AppendResult]:
-        """Append batches that the coordinator has verified, and return the result of all."""
+        """Append batches that are not refused, with what the coordinator has verified, and return the result of all."""
         refused = {
             key: AppendResult(error=as_producers_know_it(answer, knows_abortable=knows_abortable))
             for key, answer in verified.items()
@@ -208,8 +209,9 @@ class DataHandlers:
                 if read.error is not ErrorCode.NONE:
                     epoch = read.fetch.current_leader_epoch
                     self._log_fenced("Fetch", read.fetch.key, epoch, request.replica_id, read.error)
+            # KafkaApis.handleFetchRequest adds unknown partitions to the others, in the session too.
+            reads = sorted(reads, key=lambda read: read.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             session_id, news = fetch.answer(reads)
-            news = sorted(news, key=lambda read: read.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)  # as Kafka
         except FetchSessionError as refusal:
             return FetchResponse(
                 throttle_time_ms=0, error_code=refusal.error, session_id=refusal.session_id, responses=[]
@@ -355,7 +357,10 @@ def _by_topic(
 
 
 def _are_corrupt(items: Iterable[ToAppend]) -> bool:
-    """Whether records that begin with no batch come before any of a transaction, which Kafka looks for first."""
+    """Whether a partition's records cannot be a batch, and no batch before them belongs to a transaction.
+
+    Kafka refuses the whole request then.
+    """
     try:
         any(_is_transactional(item.records) for item in items)
     except CorruptBatch:

@@ -149,7 +149,7 @@ class DelayedFetch:
                     return Read(fetch, ErrorCode.UNKNOWN_SERVER_ERROR)  # `LogSegment.read` refuses it
             if aborted is not None and records and self.rules.aborted_transactions_are_told:
                 aborted = partition.log.aborted_transactions(fetch.fetch_offset, last_offset(records) + 1)
-            elif aborted is not None and max_bytes > 0 and fetch.fetch_offset < self._end(partition) and not records:
+            elif not (records or at_least_one) and max_bytes > 0 and fetch.fetch_offset < self._end(partition):
                 aborted = None  # Kafka has read a part of a batch, and drops all of it (`readFromLog`)
         except PartitionError as error:
             return Read(fetch, error.error)

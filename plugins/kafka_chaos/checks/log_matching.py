@@ -77,10 +77,11 @@ class LogMatching(Check):
         rows = with_superseded(differing, removed).where(~(absent & F.col(SUPERSEDED)))
         internal = F.col("topic").startswith("__")
         missed = _missed_tombstones(pairs, facts["partition_states"], settings)
+        still_away = F.col("expected").isNull() & F.col("in_isr").isNull()
         rows = (
             rows.withColumn("tombstone_gone", absent & internal)
             .join(missed, on=list(_REPLICA), how="inner")
-            .where(~(F.col("tombstone_gone") & F.col("missed")))
+            .where(~(F.col("tombstone_gone") & (F.col("missed") | still_away)))
         )
         return finding(
             rows,
@@ -118,20 +119,19 @@ class LogMatching(Check):
 def _missed_tombstones(pairs: DataFrame, partition_states: DataFrame, settings: Settings) -> DataFrame:
     """One row a replica that, or whose reference, was out of the ISR for so long that it may have missed a tombstone.
 
-    It then has a record for ever that the tombstone removed elsewhere, and nothing shows why. For how long one was out
-    of the last ISR is not known.
+    It then has a record for ever that the tombstone removed elsewhere, and nothing shows why. The last version has no
+    known end, and does not count.
     """
     until_ns = F.lead("time_ns").over(in_order(*PARTITION_KEY, by=("zxid",)))
     versions = partition_states.select(*PARTITION_KEY, "isr", (until_ns - F.col("time_ns")).alias("lasted_ns"))
     outside = F.when(
-        ~(contains("isr", F.col("broker")) & contains("isr", F.col("reference"))),
-        F.coalesce("lasted_ns", F.lit(float("inf"))),
+        ~(contains("isr", F.col("broker")) & contains("isr", F.col("reference"))), F.col("lasted_ns")
     ).otherwise(0)
     return (
         pairs.select(*_REPLICA, "reference")
         .join(versions, on=list(PARTITION_KEY), how="inner")
         .groupBy(*_REPLICA)
-        .agg((F.sum(outside) / 1e6 >= F.lit(settings.tombstones_seen_ms)).alias("missed"))
+        .agg(F.coalesce(F.sum(outside) / 1e6 >= F.lit(settings.tombstones_seen_ms), F.lit(False)).alias("missed"))
     )
 
 

@@ -130,6 +130,23 @@ async def test_of_a_part_of_a_batch_no_coordinator_is_asked(cluster: ReplicaClus
     assert await send(cluster, 4) is ErrorCode.NONE
 
 
+async def test_a_partition_that_is_heard_of_while_the_coordinator_is_asked_stays_unknown(
+    cluster: ReplicaCluster,
+) -> None:
+    """Without a verification its batch would be refused for ever."""
+    coordinator = coordinated(cluster)
+    coordinator.waits_for = asyncio.Event()
+    partitions = [_Data.PartitionProduceData(index=each, records=in_transaction(0)) for each in (0, 1)]
+    topics = [_Data(name=TOPIC, partition_data=partitions)]
+    request = ProduceRequest(acks=-1, timeout_ms=1000, transactional_id="tx", topic_data=topics)
+    producing = await cluster.begin(cluster[1].data.produce(request, context(ApiKey.PRODUCE, 9)))
+    await cluster.elect(1, partition=1)
+    coordinator.waits_for.set()
+    response = await producing
+    errors = [each.error_code for each in response.responses[0].partition_responses]
+    assert errors == [ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+
+
 async def test_with_too_little_room_for_a_batch_nothing_is_said_of_aborted_transactions(
     cluster: ReplicaCluster,
 ) -> None:
