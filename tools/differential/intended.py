@@ -78,7 +78,7 @@ INTENDED = (
     ),
     Intended(
         apis="JoinGroup|SyncGroup",
-        place=r" \{.* ≠ 'no answer'",
+        place=r" \{('throttle_time_ms': 0, )?'error_code': (25|27)\b.* ≠ 'no answer'",
         reason="a request of a member whose first one waits is answered",
     ),
     Intended(

@@ -84,7 +84,7 @@ class Expiration:
         subscribed = {
             each for each in partitions if group.state is not GroupState.EMPTY and group.subscribes_to(each[0])
         }
-        if unused := set(partitions) - subscribed:  # without any the group does not end either
+        if unused := set(partitions) - subscribed:  # Kafka ends an empty group only with an offset
             removed = await self._remove_stored(name, unused)
             self.store.counters.deleted.mark(removed, self.wall_ms())
         errors = dict.fromkeys(partitions, ErrorCode.NONE)

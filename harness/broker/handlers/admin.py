@@ -114,7 +114,9 @@ class AdminHandlers:
 
 
 def _topic_request(topic: _Topic) -> TopicRequest:
-    nulls_last = sorted(topic.configs, key=lambda config: config.value is None)  # one null refuses the topic
+    nulls_last = sorted(
+        topic.configs, key=lambda config: config.value is None
+    )  # a null refuses the topic, even if a value follows
     return TopicRequest(
         name=topic.name,
         partitions=topic.num_partitions,

@@ -1,13 +1,12 @@
 """Produce, Fetch, ListOffsets and OffsetForLeaderEpoch: from messages to the replicas and back."""
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeVar
 
 from harness.broker.configs.config import BrokerConfig
-from harness.broker.log.batch import BatchHeader, CorruptBatch, first_header, next_batch_size, parse_header
+from harness.broker.log.batch import BatchHeader, CorruptBatch, first_header, next_batch_size
 from harness.broker.log.epoch_cache import UNDEFINED_END
 from harness.broker.log.verification import Verification
 from harness.broker.replicas.appending import Appender, AppendResult, ProduceParams, ToAppend
@@ -128,9 +127,10 @@ class DataHandlers:
     async def _append(
         self, items: list[ToAppend], request: ProduceRequest, context: RequestContext
     ) -> list[AppendResult]:
-        if _are_corrupt(items):
+        try:
+            batches = _transactional(items)
+        except CorruptBatch:
             return [AppendResult(error=ErrorCode.CORRUPT_MESSAGE) for _ in items]
-        batches = _transactional(items)
         if batches and request.transactional_id is None:
             return [AppendResult(error=ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED) for _ in items]
         params = ProduceParams(
@@ -143,7 +143,7 @@ class DataHandlers:
         if not batches:
             return await self.appender.append(items, params)
         malformed = {item.key: error for item in items if (error := self.appender.malformed(item, params))}
-        batches = _transactional(item for item in items if item.key not in malformed)
+        batches = {key: header for key, header in batches.items() if key not in malformed}
         producers = {(each.producer_id, each.producer_epoch) for each in batches.values() if each.producer_id >= 0}
         if len(producers) > 1:
             return [AppendResult(error=ErrorCode.INVALID_PRODUCER_ID_MAPPING) for _ in items]
@@ -209,7 +209,7 @@ class DataHandlers:
                 if read.error is not ErrorCode.NONE:
                     epoch = read.fetch.current_leader_epoch
                     self._log_fenced("Fetch", read.fetch.key, epoch, request.replica_id, read.error)
-            # KafkaApis.handleFetchRequest adds unknown partitions to the others, in the session too.
+            # KafkaApis.handleFetchRequest puts unknown partitions last, in the answer and in the session.
             reads = sorted(reads, key=lambda read: read.error is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
             session_id, news = fetch.answer(reads)
         except FetchSessionError as refusal:
@@ -356,32 +356,25 @@ def _by_topic(
     return [(topic, list(group)) for topic, group in groupby(answers, key=lambda answer: answer[0][0])]
 
 
-def _are_corrupt(items: Iterable[ToAppend]) -> bool:
-    """Whether a partition's records cannot be a batch, and no batch before them belongs to a transaction.
-
-    Kafka refuses the whole request then.
-    """
-    try:
-        any(_is_transactional(item.records) for item in items)
-    except CorruptBatch:
-        return True
-    return False
-
-
 def _transactional(items: Iterable[ToAppend]) -> dict[TopicPartition, BatchHeader]:
-    """Return the headers of the batches that belong to a transaction."""
-    headers = {}
+    """Return the headers of the first batches that belong to a transaction.
+
+    Raises:
+        CorruptBatch: records cannot be a batch, and no item before them has a batch of a transaction; Kafka then
+            refuses the whole request.
+    """
+    headers: dict[TopicPartition, BatchHeader] = {}
     for item in items:
-        with suppress(CorruptBatch):
-            if _is_transactional(item.records):
-                headers[item.key] = parse_header(item.records)
+        try:
+            is_whole = next_batch_size(item.records, 0) is not None
+        except CorruptBatch:
+            if not headers:
+                raise
+            continue
+        header = first_header(item.records) if is_whole else None
+        if header is not None and header.is_transactional:
+            headers[item.key] = header
     return headers
-
-
-def _is_transactional(records: bytes) -> bool:
-    """Whether the first batch, if it is whole, belongs to a transaction; raises CorruptBatch."""
-    header = None if next_batch_size(records, 0) is None else first_header(records)
-    return header is not None and header.is_transactional
 
 
 def _produced(key: TopicPartition, result: AppendResult) -> _ProducedPartition:

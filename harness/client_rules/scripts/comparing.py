@@ -38,7 +38,7 @@ def difference(
 ) -> Difference | None:
     """Return the first difference of two plays, None if there is none; `intended` gives the reason of one to skip.
 
-    After an answer that only one of them gave nothing is compared: the other's later steps came seconds later.
+    Steps after one that only one broker answers are not compared: the other broker gets them seconds later.
     """
     for at, (step, our, their) in enumerate(zip(_answered(script), ours, theirs, strict=False)):
         if our != their:

@@ -36,7 +36,7 @@ class LiveBrokers(Check):
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a broker that a controller has wrong in one line."""
-        # What a broker itself says of its registration has no instants, so nothing is found by it.
+        # Rows that brokers write have no times, so no comparison below holds for them.
         held = facts["registrations"].select(
             "run_id", F.col("broker").alias("other"), "czxid", F.col("time_ns").alias("from_ns"), "until_ns", "seen_ns"
         )
