@@ -107,6 +107,11 @@ INTENDED = (
     ),
     Intended(
         apis="JoinGroup",
+        place=r"leader '\$m:\d' ≠ '\$m:\d'|members has \d+ ≠ \d+: .*",
+        reason="which member leads after a leader that is gone",
+    ),
+    Intended(
+        apis="JoinGroup",
         place=r"error_code 23 ≠ 25|generation_id ([2-9]|\d\d+) ≠ 1",
         reason="an empty group outlives a topic",
     ),
