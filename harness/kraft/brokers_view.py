@@ -4,6 +4,7 @@ Such a cluster is a managed one: its controllers, or its ZooKeeper, are closed t
 here, and no state of a partition has a version.
 """
 
+import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
@@ -52,8 +53,12 @@ class BrokersView:
         return sorted(views, key=lambda view: (view.topic, view.partition))
 
     async def topics(self) -> list[str]:
-        """Return the names of all topics that this client may see."""
-        return sorted(topic.name for topic in (await self._metadata()).topics)
+        """Return the names of all topics that this client may see: each broker learns of a topic at its own time."""
+        first = await self._metadata()
+        others = [f"{broker.host}:{broker.port}" for broker in first.brokers]
+        answers = await asyncio.gather(*map(self._metadata_of, others), return_exceptions=True)
+        known = [first, *(answer for answer in answers if not isinstance(answer, PeerError))]
+        return sorted({topic.name for answer in known for topic in answer.topics})
 
     async def deleting(self, topic: str) -> bool:
         """Return False: brokers do not tell which topics wait for their deletion."""
@@ -93,14 +98,17 @@ class BrokersView:
         raise ClusterError(OUT_OF_REACH)
 
     async def _metadata(self) -> Any:
-        request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
         problems = []
         for address in self._addresses:
             try:
-                return await self._ask(address, request, METADATA_VERSION, ASK_TIMEOUT_S)
+                return await self._metadata_of(address)
             except PeerError as error:
                 problems.append(str(error))
         raise ClusterError(f"no broker answers: {'; '.join(problems)}")
+
+    async def _metadata_of(self, address: str) -> Any:
+        request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
+        return await self._ask(address, request, METADATA_VERSION, ASK_TIMEOUT_S)
 
     async def _of_controller(self, request: Message, version: int) -> Any:
         metadata = await self._metadata()

@@ -21,6 +21,7 @@ from harness.kafka.brokers import described_cluster
 from harness.scenario.model import TopicSpec
 from harness.system.pids import read_pid_file
 from harness.system.waiting import until
+from harness.zookeeper.view import PartitionView
 
 pytestmark = [pytest.mark.cluster, pytest.mark.rotating(2)]
 
@@ -155,12 +156,17 @@ async def test_where_neither_zookeeper_nor_controllers_are_in_reach_brokers_are_
     async with view_of_cluster(status) as view:
         assert sorted(await view.registrations()) == [0, 1]
         assert (await view.controller()).broker_id in (0, 1)
-        (partition,) = [each for each in await view.partitions() if each.topic == "theirs"]
+
+        async def of_theirs() -> list[PartitionView]:
+            return [each for each in await view.partitions() if each.topic == "theirs"]
+
+        (partition,) = await until(of_theirs, bool, what="the topic at the broker that is asked", timeout_s=60)
         assert (partition.partition, sorted(partition.assignment), sorted(partition.isr)) == (0, [0, 1], [0, 1])
 
     await ours.stop()
 
-    assert await topics(theirs) == ["theirs"]
+    what = "the run's topic gone"  # brokers forget a topic before it is gone from ZooKeeper
+    await until(lambda: topics(theirs), lambda seen: seen == ["theirs"], what=what, timeout_s=60)
 
 
 async def test_when_the_supervisor_is_killed_all_is_undone(
