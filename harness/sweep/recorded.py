@@ -89,13 +89,14 @@ class History:
 
         Args:
             scenario: What was asked.
-            table: The table that it is a row of.
+            table: The table that it is a row of: the folder of files that a sweep leaves.
             verdict: What was found in it.
             about: What it shows, and which sweep found it.
         """
         self.root.mkdir(parents=True)
         self.scenario.write_text(scenario_yaml(scenario, brief=True), encoding="utf-8")
-        columns = [name for name in parquet.read_schema(table).names if name != TABLES]  # lines outlive any layout
+        names = parquet.ParquetDataset(table).schema.names
+        columns = [name for name in names if name != TABLES]  # lines outlive any layout
         row = parquet.read_table(table, columns=columns, filters=[(NUMBER, "=", verdict.number)])
         parquet.write_table(row, self.table, compression="zstd", compression_level=COMPRESSION_LEVEL)
         findings = list(findings_of(verdict))

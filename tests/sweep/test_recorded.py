@@ -24,8 +24,10 @@ def kept_history(folder: Path, name: str, *faults: dict[str, object]) -> History
     judge = FakeJudge(pause_breaks_two)
     verdict = judge.verdict(1, Candidate(scenario=declaration, plan=make_plan(declaration, 7)))
     table = folder / f"{name}.parquet"
-    rows = [{"number": number, "run_id": f"{name}-{number}", "journal": LINES} for number in range(2)]
-    parquet.write_table(pa.Table.from_pylist(rows), table)
+    table.mkdir()
+    for number in range(2):
+        row = {"number": number, "run_id": f"{name}-{number}", "journal": LINES, "tables": None}
+        parquet.write_table(pa.Table.from_pylist([row]), table / f"part-{number}.parquet")
     history = History(folder / "kept" / name)
     history.write(declaration, table, verdict, "found by no check")
     return history
@@ -43,7 +45,8 @@ def test_it_keeps_scenario_seed_evidence_and_every_answer(tmp_path: Path) -> Non
     candidate = history.candidate()
     assert (kinds(candidate.scenario), candidate.plan.seed) == (["pause"], 7)
     assert history.candidate(8).plan.seed == 8
-    assert parquet.read_table(history.table)["run_id"].to_pylist() == ["paused-1"]
+    kept = parquet.read_table(history.table)
+    assert (kept.column_names, kept["run_id"].to_pylist()) == (["number", "run_id", "journal"], ["paused-1"])
 
 
 def test_what_held_is_expected_to_hold(tmp_path: Path) -> None:
