@@ -34,8 +34,9 @@ def compare(
 
     refused: list[str] = []
     sides = {}
-    names = [place.name for place in dict.fromkeys(places)]
-    for place in dict.fromkeys(places):
+    places = [place for place in dict.fromkeys(places) if not LIBRARY.fullmatch(place.name)]
+    names = [place.name for place in places]
+    for place in places:
         runs = []
         for folder in _runs_of(place):
             try:

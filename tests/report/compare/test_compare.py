@@ -146,10 +146,13 @@ def test_nights_are_compared_in_the_terminal_as_json_and_as_a_page(
         assert text in page
     assert "page      out/page.html" in capsys.readouterr().out
     assert compare(monkeypatch, "before", "after", "--json") == 0
-    (comparison,) = json.loads(capsys.readouterr().out)["comparisons"]
+    told = capsys.readouterr().out
+    (comparison,) = json.loads(told)["comparisons"]
     before, after = comparison["columns"]
     assert (before["spread"], after["spread"]["p99_outside_ms"]["max"]) == ({}, 20.0)
     assert after["runs"][0]["outcome"] == "violated"
+    assert compare(monkeypatch, "before", "plotly-0123456789abcdef.min.js", "after", "--json") == 0
+    assert capsys.readouterr().out == told, "the library of all reports, which stands beside runs, is no side"
 
 
 @pytest.mark.parametrize(
