@@ -256,13 +256,13 @@ async def test_much_at_once_holds_nobody_up_over_a_link_with_a_rate(stage: Stage
     much, little = await stage.connect(stage.for_clients), await stage.connect(stage.for_clients)
     for ends in (much, little):
         assert await stage.echoed(ends, b"quick") == b"quick"
-    await stage.relay.slow("test", [["clients", "broker-0"]], {"bytes_per_s": 40_000}, LONG_S)
+    await stage.relay.slow("test", [["clients", "broker-0"]], {"bytes_per_s": 4_000}, LONG_S)
     text = os.urandom(1 << 17)
     coming = asyncio.ensure_future(stage.echoed(much, text))
     await asyncio.sleep(0.1)
     began_s = asyncio.get_running_loop().time()
     assert await stage.echoed(little, b"little") == b"little"
-    assert asyncio.get_running_loop().time() - began_s < 0.8
+    assert asyncio.get_running_loop().time() - began_s < 8, "it waits for a piece, which takes a second, not for all"
     assert not coming.done()
     await stage.relay.release("test")
     assert await coming == text
@@ -460,44 +460,55 @@ async def test_a_message_is_held_until_it_is_let_go(stage: Stage) -> None:
     for part in (heartbeat(2)[:5], heartbeat(2)[5:] + heartbeat(3)):
         writer.write(part)
     coming = asyncio.ensure_future(reader.readexactly(2 * len(heartbeat(1))))
-    await until(lambda: stage.relay.caught("holder"), lambda seen: bool(seen["caught"]), what="one caught", timeout_s=9)
+    await until(
+        lambda: stage.relay.caught("holder"), lambda seen: bool(seen["caught"]), what="one caught", timeout_s=LONG_S
+    )
     await nothing_comes(coming)
     await stage.relay.let_go("holder")
     assert await coming == heartbeat(2) + heartbeat(3)
 
 
 async def test_a_held_message_goes_on_when_its_rule_s_time_is_over(stage: Stage) -> None:
-    await stage.relay.intercept("holder", to_broker(), 0.05)
-    assert await stage.echoed(await stage.connect(stage.for_messages), heartbeat(1)) == heartbeat(1)
+    ends = await stage.connect(stage.for_messages)
+    assert await stage.echoed(ends, heartbeat(1)) == heartbeat(1)
+    began_s = asyncio.get_running_loop().time()
+    await stage.relay.intercept("holder", to_broker(), 1.0)
+    assert await stage.echoed(ends, heartbeat(2)) == heartbeat(2)
     (caught,) = (await stage.relay.caught("holder"))["caught"]
-    assert caught["let_go_s"] - caught["caught_s"] >= 0.04
+    assert caught["let_go_s"] - began_s >= 0.99
 
 
 async def test_a_held_message_arrives_though_its_sender_is_gone(stage: Stage) -> None:
     _, writer = await stage.connect(stage.for_messages)
     await stage.relay.intercept("holder", to_broker(), LONG_S)
     writer.write(heartbeat(1))
-    await until(lambda: stage.relay.caught("holder"), lambda seen: bool(seen["caught"]), what="one caught", timeout_s=9)
+    await until(
+        lambda: stage.relay.caught("holder"), lambda seen: bool(seen["caught"]), what="one caught", timeout_s=LONG_S
+    )
     writer.close()
     await until(
         lambda: stage.relay.caught("holder"),
         lambda seen: seen["caught"][0]["left_s"] is not None,
         what="the sender gone",
-        timeout_s=9,
+        timeout_s=LONG_S,
     )
     await stage.relay.let_go("holder")
     await until(
         lambda: stage.relay.caught("holder"),
         lambda seen: seen["caught"][0]["answered_s"] is not None,
         what="the receiver's answer",
-        timeout_s=9,
+        timeout_s=LONG_S,
     )
 
 
 async def test_a_lost_request_ends_with_its_connection(stage: Stage) -> None:
     reader, writer = await stage.connect(stage.for_messages)
-    await stage.relay.intercept("holder", to_broker(action=Action.LOSE), 0.05)
+    await stage.relay.intercept("holder", to_broker(action=Action.LOSE), LONG_S)
     writer.write(heartbeat(1))
+    await until(
+        lambda: stage.relay.caught("holder"), lambda seen: bool(seen["caught"]), what="one caught", timeout_s=LONG_S
+    )
+    await stage.relay.let_go("holder")
     with pytest.raises(ConnectionError):
         assert await reader.read(1) == b"", "what ends is reset"
 
@@ -510,7 +521,7 @@ async def test_a_request_is_delivered_over_another_connection(stage: Stage) -> N
         lambda: stage.relay.caught("holder"),
         lambda seen: bool(seen["caught"]) and seen["caught"][0]["answered_s"] is not None,
         what="an answer over another connection",
-        timeout_s=9,
+        timeout_s=LONG_S,
     )
     assert len(stage.accepted) == 2
 
