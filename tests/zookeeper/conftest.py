@@ -43,7 +43,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 def client(server: Server) -> Iterator[KazooClient]:
     """A session of another client."""
     client = KazooClient(hosts=server.hosts)
-    client.start()
+    client.start(timeout=120)
     yield client
     client.stop()
     client.close()

@@ -54,7 +54,7 @@ class Bench:
     async def sees(self, *expected: tuple[WatchType, str]) -> None:
         """Wait for the expected watches, and give unexpected ones the time of a round trip to show up."""
 
-        await until(self.heard, lambda now: len(now) >= len(expected), what=f"watches {expected}", timeout_s=10)
+        await until(self.heard, lambda now: len(now) >= len(expected), what=f"watches {expected}", timeout_s=120)
         for zk in self.sessions:
             with contextlib.suppress(SessionExpired):  # one that is over may hear so only now
                 await zk.exists("/")
@@ -66,7 +66,7 @@ class Bench:
         async def last() -> SessionState | None:
             return states[-1] if states else None
 
-        await until(last, lambda now: now is state, what=f"state {state}", timeout_s=15, every_s=0.01)
+        await until(last, lambda now: now is state, what=f"state {state}", timeout_s=120, every_s=0.01)
 
 
 async def played(bench: Bench, promise: Promise) -> None:
@@ -105,7 +105,7 @@ async def real(port: int, stack: AsyncExitStack) -> Bench:
 
     def open_session() -> ZooKeeper:
         proxy = free.pop()
-        zk = KazooZooKeeper(f"127.0.0.1:{proxy.port}", session_timeout_s=4, connection_timeout_s=10)
+        zk = KazooZooKeeper(f"127.0.0.1:{proxy.port}", session_timeout_s=8, connection_timeout_s=120)
         proxies[id(zk)] = proxy
         return zk
 

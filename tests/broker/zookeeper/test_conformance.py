@@ -267,13 +267,14 @@ async def _forced_expiry(bench: Bench) -> None:
     zk.watch_node(path, bench.record)
     owner = await bench.session()
     await owner.create(path, b"", ephemeral=True)
-    owner.watch_node(path, lambda kind, path: bench.record(kind, "the owner hears of it"))
+    owner.watch_node(path, lambda kind, _: None if kind is WatchType.MAYBE else bench.record(kind, "its owner hears"))
     await owner.exists(path)
     await zk.children(bench.root)
     await zk.exists(path)
     await bench.expire(owner)
     await bench.reaches(SessionState.LOST)
-    assert bench.states == [SessionState.CONNECTED, SessionState.SUSPENDED, SessionState.LOST]
+    there_and_away = [SessionState.CONNECTED, SessionState.SUSPENDED]  # a quick owner is back before its session goes
+    assert bench.states == there_and_away * (len(bench.states) // 2) + [SessionState.LOST]
     await bench.sees((WatchType.DELETED, "/a"), (WatchType.CHILDREN, ""))
     assert owner.expired
     for call in (owner.exists("/"), owner.set(bench.root, b"", ANY_VERSION), owner.multi([Delete(path=path)])):

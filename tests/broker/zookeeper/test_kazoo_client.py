@@ -41,8 +41,8 @@ class Subject:
 async def subject(server_port: int) -> AsyncIterator[Subject]:
     proxy = CutProxy(server_port)
     await proxy.start()
-    zk = KazooZooKeeper(f"127.0.0.1:{proxy.port}", session_timeout_s=8, connection_timeout_s=10)
-    direct = KazooZooKeeper(f"127.0.0.1:{server_port}", session_timeout_s=8, connection_timeout_s=10)
+    zk = KazooZooKeeper(f"127.0.0.1:{proxy.port}", session_timeout_s=8, connection_timeout_s=120)
+    direct = KazooZooKeeper(f"127.0.0.1:{server_port}", session_timeout_s=8, connection_timeout_s=120)
     made = Subject(zk, proxy, direct)
     zk.on_state(made.states.append)
     await zk.connect()
