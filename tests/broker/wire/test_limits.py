@@ -160,7 +160,7 @@ async def test_a_broker_is_let_in_at_the_cost_of_who_was_silent_longest(server: 
 
 
 async def test_an_idle_connection_is_closed_and_a_busy_one_is_not(serve: Serve, connect: Connect) -> None:
-    port = await serve(HANDLERS, ServerLimits(max_idle_s=0.2))
+    port = await serve(HANDLERS, ServerLimits(max_idle_s=1.0))
     idle, busy = await connect(port), await connect(port)
     assert await served(idle)
     closing = asyncio.create_task(idle.closed())
@@ -188,7 +188,7 @@ async def test_a_request_in_progress_does_not_keep_a_connection(serve: Serve, co
         answered.set()
         return await answer(request, context)
 
-    client = await connect(await serve({ApiKey.METADATA: hold}, ServerLimits(max_idle_s=0.05)))
+    client = await connect(await serve({ApiKey.METADATA: hold}, ServerLimits(max_idle_s=0.5)))
     client.send(metadata())
     await entered.wait()
     assert await client.closed()
@@ -205,7 +205,7 @@ async def test_without_a_limit_nobody_is_too_idle(server: Any, connect: Connect)
 
 
 async def test_who_does_not_take_a_response_is_closed(server: Any, connect: Connect) -> None:
-    made, (port, _) = await server(HANDLERS, ServerLimits(max_idle_s=0.2))
+    made, (port, _) = await server(HANDLERS, ServerLimits(max_idle_s=1.0))
     client = await connect(port)
     client.writer.transport.pause_reading()
     client.send(fetching(30 * MB))
