@@ -80,7 +80,7 @@ async def test_a_full_disk_takes_nothing_more_until_the_filler_is_told_to_end(di
 
 async def test_a_full_disk_has_space_again_when_its_time_is_over(disk: tuple[int, Path]) -> None:
     _, folder = disk
-    with filling(folder, 0.5):
+    with filling(folder, 3):
         await full(folder, True)
         await full(folder, False)
 
