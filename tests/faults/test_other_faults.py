@@ -704,6 +704,13 @@ class TestDiskDamage:
         assert (effect.verdict, effect.detail) == (MISMATCH, "broker 1 found orders-0, which was gone")
 
 
+async def test_a_disk_that_takes_a_while_to_fill_is_full(cluster: FakeCluster) -> None:
+    cluster.deaf = {"fill_disk"}
+    asyncio.get_running_loop().call_later(20, cluster.full.add, 1)
+    _, effect = await injected(cluster, "disk-full", 1)
+    assert effect.verdict is CONFIRMED
+
+
 @pytest.mark.parametrize(("name", "call"), [("disk-full", "fill_disk 1"), ("disk-error", "fail_disk 1")])
 class TestDiskFullAndDiskError:
     async def test_healing_restarts_the_broker_once_its_disk_works(

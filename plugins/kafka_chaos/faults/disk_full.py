@@ -12,7 +12,7 @@ from harness.contracts.faults import BrokerFault, Effect, Fault, FaultContext, I
 from harness.contracts.restoring import restart_unless_started
 from harness.system.waiting import until
 
-SEE_TIMEOUT_S = 10.0
+SEE_TIMEOUT_S = 30.0
 
 
 class DiskFull(BrokerFault):
