@@ -102,10 +102,11 @@ pytestmark = pytest.mark.rotating(20)
 SESSION = "zookeeper.session.timeout.ms"
 QUICK = {SESSION: "1000"}
 ONE_BROKER = ClusterRequest(brokers=1, properties=QUICK)
-GUARD_S = 40.0
+GUARD_S = 240.0
 """For what outlives a supervisor to have brought everything out and removed it."""
 needs_control_groups = pytest.mark.skipif(bool(lacking(Resource.CPU)), reason=lacking(Resource.CPU))
-SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
+SLEEP = [sys.executable, "-c", "import time; time.sleep(600)"]
+"""Longer than a start of JVMs may take, which ends with its owner."""
 
 
 class Driver(
@@ -275,8 +276,9 @@ async def test_a_started_cluster_is_registered_has_a_controller_and_says_where_e
         assert STARTED[status.system] in broker.human_log.read_text()
         assert state_of(broker.pid or 0) is not None
     async with view_of(status.zookeeper_connect, status.controllers) as view:
-        assert set(await view.registrations()) == {0, 1, 2}
-        assert (await view.controller()).broker_id in {0, 1, 2}
+        # what an earlier test paused may have lost its session, and may have been the controller
+        await until(view.registrations, lambda seen: set(seen) == {0, 1, 2}, what="all registered", timeout_s=120)
+        await until(view.controller, lambda seen: seen.broker_id in {0, 1, 2}, what="a controller", timeout_s=120)
     as_dict = status.as_dict()
     assert as_dict["brokers"][1]["pid"] == status.broker(1).pid
     assert as_dict["zookeeper_data_dir"] == (str(status.zookeeper[0].data_dir) if status.zookeeper else None)
@@ -356,7 +358,7 @@ async def test_a_limit_is_lifted_and_ends_by_itself(driver: Driver, resource: Re
     await driver.lift(0, resource)
     assert await limited(driver, resource) == before
     await driver.lift(0, resource)
-    await driver.limit(0, resource, amount, at_most_s=5)
+    await driver.limit(0, resource, amount, at_most_s=15)
     await becomes(wanted=True)
     await becomes(wanted=False)
     assert (await driver.status()).broker(0).state == "running"
@@ -394,7 +396,7 @@ async def test_data_is_copied_from_running_paused_killed_and_stopped_brokers(alo
     await produce(alone, "evidence")
     await alone.kill_broker(1)
     await alone.stop_broker(2, timeout_s=120)
-    await alone.pause_broker(3, at_most_s=60)
+    await alone.pause_broker(3, at_most_s=300)
 
     assert await alone.copy_data() == []
 
@@ -621,18 +623,21 @@ async def test_behind_a_relay_a_cut_link_is_cut_for_those_at_its_ends_and_nobody
             host, port = status.broker(broker_id).client_address.split(":")
             return sorted(await listed_brokers(host, int(port), timeout_s=0.5))
 
+        async def lists_all(broker_id: int) -> None:
+            await until(lambda: listed(broker_id), lambda seen: seen == [0, 1, 2], what="an answer", timeout_s=120)
+
         (leader,) = {each.leader for each in await view.partitions()}
         controller = (await view.controller()).broker_id
         other = min({0, 1, 2} - {leader, controller})  # a leader that does not reach the controller is deposed
         (one,) = {0, 1, 2} - {leader, other}
-        await alone.isolate(leader, (Side.CLIENTS,), Direction.OUTBOUND, at_most_s=60)
+        await alone.isolate(leader, (Side.CLIENTS,), Direction.OUTBOUND, at_most_s=300)
         with pytest.raises(ClusterError, match="does not answer a Metadata request"):
             await listed(leader)
-        assert await listed(one) == [0, 1, 2]
+        await lists_all(one)
         assert await alone.probe(leader, Side.CLIENTS, Direction.OUTBOUND, timeout_s=0.2) == {"clients": None}
-        assert await isr() == {0, 1, 2}
+        await becomes({0, 1, 2})
         await alone.rejoin(leader)
-        assert await until(lambda: listed(leader), bool, what="an answer", timeout_s=120) == [0, 1, 2]
+        await lists_all(leader)
 
         await alone.kill_broker(other)
         await becomes({leader, one})

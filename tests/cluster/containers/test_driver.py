@@ -40,8 +40,8 @@ from harness.values import PYTHON
 from tests.cluster.containers.engine_proxy import EngineProxy
 
 REQUEST = ClusterRequest(brokers=1, properties={"zookeeper.session.timeout.ms": "1000"})
-GUARD_S = 40.0
-SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
+GUARD_S = 240.0
+SLEEP = [sys.executable, "-c", "import time; time.sleep(600)"]
 
 WRITABLE = {
     "broker": {"/var/lib/kafka", "/var/log/kafka"},
