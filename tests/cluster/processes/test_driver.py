@@ -32,6 +32,8 @@ pytestmark = pytest.mark.cluster
 
 REQUEST = ClusterRequest(brokers=3, properties={"zookeeper.session.timeout.ms": "1000"})
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
+NEARLY_S = 1.0
+"""Between two looks at clocks, one after the other, a busy machine may do something else."""
 
 
 @pytest.fixture
@@ -210,16 +212,16 @@ async def written(driver: ProcessDriver, topic: str) -> list[float]:
 @needs_faketime
 async def test_a_clock_is_set_for_later_processes_too_and_ends_by_itself(alone: ProcessDriver) -> None:
     await alone.start(replace(REQUEST, brokers=2, needs=frozenset({CLOCK})))
-    assert await written(alone, "before") == pytest.approx([0, 0], abs=0.1)
+    assert await written(alone, "before") == pytest.approx([0, 0], abs=NEARLY_S)
 
     await alone.set_clock(1, step_s=-3600, rate=1, at_most_s=300)
-    assert await written(alone, "set") == pytest.approx([0, -3600], abs=0.1)
+    assert await written(alone, "set") == pytest.approx([0, -3600], abs=NEARLY_S)
     await alone.kill_broker(1)
     await alone.start_broker(1)
-    assert await written(alone, "started-again") == pytest.approx([0, -3600], abs=0.1)
+    assert await written(alone, "started-again") == pytest.approx([0, -3600], abs=NEARLY_S)
     await alone.reset_clock(1)
     await alone.reset_clock(1)
-    assert await written(alone, "reset") == pytest.approx([0, 0], abs=0.1)
+    assert await written(alone, "reset") == pytest.approx([0, 0], abs=NEARLY_S)
 
     await alone.set_clock(0, step_s=0, rate=2, at_most_s=300)
     await alone.kill_broker(0)
@@ -234,7 +236,7 @@ async def test_a_clock_is_set_for_later_processes_too_and_ends_by_itself(alone: 
         return last.step_s == 0 and last.since_ns < time.monotonic_ns()
 
     await until(over, bool, what="end of the clock's setting", timeout_s=120)
-    assert await written(alone, "over") == pytest.approx([0, 0], abs=0.1)
+    assert await written(alone, "over") == pytest.approx([0, 0], abs=NEARLY_S)
 
 
 async def test_no_clock_is_set_where_brokers_were_not_started_for_it(alone: ProcessDriver) -> None:
