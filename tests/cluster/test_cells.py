@@ -38,6 +38,8 @@ KAFKA, QUORUM = "kafka:3.9.1", "kafka:4.4.0"
 MARKS = {"process": [pytest.mark.cluster], "docker": [pytest.mark.docker], "simulated": [pytest.mark.whole]}
 AT_S = 1.0
 MOMENT_S = 0.3
+BY_PROCESS_S = 15.0
+"""Of what a process brings about, which takes seconds to begin on a busy machine, and is seen only then."""
 GROUP = {
     "kind": "consume-group",
     "parameters": {"groups": 1, "members": 2, "session_timeout_ms": 6000, "heartbeat_interval_ms": 500},
@@ -76,16 +78,16 @@ ROWS = {
     "clock": Row(parameters={"step_s": 60}),
     "connection-storm": Row(target="all", parameters={"connections": 50}),
     "controlled-shutdown": Row(target="1"),
-    "cpu-limit": Row(parameters={"cpus": 0.05}),
+    "cpu-limit": Row(duration_s=BY_PROCESS_S, parameters={"cpus": 0.05}),
     "delay": Row(target="0,1", parameters={"extra_ms": 50}),
     "delete-controller-epoch": Row(target="controller"),
     "delete-topic": Row(target="all", duration_s=0),
     "disk-damage": Row(target="1", duration_s=0, parameters={"what": "disk"}),
-    "disk-error": Row(),
-    "disk-full": Row(target="1"),
-    "drop-packets": Row(),
+    "disk-error": Row(duration_s=BY_PROCESS_S),
+    "disk-full": Row(target="1", duration_s=BY_PROCESS_S),
+    "drop-packets": Row(duration_s=BY_PROCESS_S),
     "expire-session": Row(target="controller", duration_s=0),
-    "file-limit": Row(target="controller"),
+    "file-limit": Row(target="controller", duration_s=BY_PROCESS_S),
     "hostile-client": Row(target="all", duration_s=0, parameters={"times": 2}),
     "intercept": Row(parameters={"apis": ["Fetch"], "sides": ["peers"], "action": "hold", "hold_s": 1}),
     "isolate": Row(),
@@ -100,7 +102,7 @@ ROWS = {
     "kill-zookeeper": Row(target="zookeeper(leader)"),
     "leave": Row(target="member(group-1,2)", group=True),
     "lose-zookeeper-reply": Row(target="1", duration_s=0),
-    "memory-limit": Row(target="1"),
+    "memory-limit": Row(target="1", duration_s=BY_PROCESS_S),
     "move-controller": Row(target="controller", duration_s=0),
     "overwrite-controller": Row(target="controller"),
     "partition": Row(target="controller"),
@@ -111,8 +113,10 @@ ROWS = {
     "reassign": Row(),
     "reset-connections": Row(target="controller", duration_s=0),
     "rolling-restart": Row(target="0,1", duration_s=0),
-    "slow-sync": Row(parameters={"extra_ms": 300}, topic={"flush.messages": 10}),
-    "slow-sync of ZooKeeper": Row(kind="slow-sync", target="zookeeper(1)", parameters={"extra_ms": 300}),
+    "slow-sync": Row(duration_s=BY_PROCESS_S, parameters={"extra_ms": 300}, topic={"flush.messages": 10}),
+    "slow-sync of ZooKeeper": Row(
+        kind="slow-sync", target="zookeeper(1)", duration_s=BY_PROCESS_S, parameters={"extra_ms": 300}
+    ),
     "unclean-election": Row(
         duration_s=1, parameters={"lag_records": 10}, topic={"unclean.leader.election.enable": True}
     ),

@@ -31,10 +31,10 @@ cluster: {zookeeper_servers: 3}
 topics: [{name: orders, partitions: 2, config: {min.insync.replicas: 2}}]
 workloads: [{kind: produce-consume, parameters: {producers: 1, consumers: 1, acks: all, rate_per_s: 50}}]
 faults:
-  - {kind: pause, at_s: 0.2, duration_s: 1.2, target: "followers(orders,0)"}
-  - {kind: kill, at_s: 2, duration_s: 1, target: "leader(orders,0)"}
-  - {kind: expire-session, at_s: 9, target: controller}
-duration_s: 10
+  - {kind: pause, at_s: 0.2, duration_s: 4, target: "followers(orders,0)"}
+  - {kind: kill, at_s: 5, duration_s: 1, target: "leader(orders,0)"}
+  - {kind: expire-session, at_s: 12, target: controller}
+duration_s: 13
 """
 
 

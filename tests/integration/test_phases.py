@@ -14,7 +14,7 @@ from harness.run.journal import fault_results, read_journal
 from harness.scenario.file import read_scenario
 from harness.scenario.plan import load_plan
 from harness.store.folder import RunFolder
-from harness.store.history import OpKind, OpType, read_jsonl
+from harness.store.history import InjectionStep, OpKind, OpType, read_jsonl
 from harness.store.phase_log import Phase, ends
 from tests.verdicts import CONFIRMED
 
@@ -26,7 +26,7 @@ description: Two faults at overlapping times, and one more
 topics: [{name: orders, partitions: 2, config: {min.insync.replicas: 2}}]
 workloads: [{kind: produce-consume, parameters: {producers: 1, consumers: 1, acks: all, rate_per_s: 50}}]
 faults:
-  - {kind: pause, at_s: 0.2, duration_s: 1.2, target: "followers(orders,0)"}
+  - {kind: pause, at_s: 0.2, duration_s: 4, target: "followers(orders,0)"}
   - {kind: kill, at_s: 0.7, duration_s: 1, target: "leader(orders,0)"}
   - {kind: expire-session, at_s: 9, target: controller}
 duration_s: 10
@@ -83,7 +83,8 @@ def test_a_signal_in_the_middle_of_a_fault_heals_stops_and_keeps_the_history(tmp
     )
     running = subprocess.Popen([sys.executable, "-c", program, str(folder.root)], stderr=subprocess.DEVNULL)
     deadline_s = time.monotonic() + 300
-    while not any(entry.fault == "kill" for entry in read_journal(folder.journal)):
+    begun = ("kill", InjectionStep.INTENDED)
+    while not any((entry.fault, entry.step) == begun for entry in read_journal(folder.journal)):
         assert time.monotonic() < deadline_s
         assert running.poll() is None
         time.sleep(0.02)

@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 LONGEST_S = 600.0
 POLL_S = 0.01
-GONE_S = 60.0
+GONE_S = 240.0
 """A guard or supervisor may take so long to end what it watches, before a reaper looks."""
 
 
