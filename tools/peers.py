@@ -74,7 +74,7 @@ def create_topic(peer: Peer, topic: str, partitions: int, config: dict[str, str]
 
     On a busy machine sessions end while the brokers start; a topic waits until three are there at a time.
     """
-    timeout_s = 30 + partitions / 10
+    timeout_s = 120 + partitions / 10
     admin = AdminClient({"bootstrap.servers": peer.bootstrap_servers})
     new = NewTopic(topic, num_partitions=partitions, replication_factor=3, config=config or {})
     deadline = time.monotonic() + timeout_s

@@ -107,6 +107,7 @@ async def ours(theirs: ProcessDriver, tmp_path: Path, monkeypatch: pytest.Monkey
         controllers={},
         client={},
         prefix=PREFIX,
+        timeout_s=300,  # a pod that comes back is two commands and the start of a broker
     )
     driver = ExternalDriver(tmp_path / "ours", "ours")
     await driver.start(ClusterRequest(brokers=3, properties={}, external=cluster))
