@@ -74,7 +74,7 @@ class TerminalProgress:
         self._spinner = Spinner("dots")
         self._phase, self._step = "", ""
         self._phase_began_s = self._step_began_s = self._started_s = time.monotonic()
-        self._over = threading.Event()
+        self._over, self._telling = threading.Event(), threading.Lock()
 
     def phase_started(self, phase: str) -> None:
         """Show the started phase."""
@@ -98,8 +98,10 @@ class TerminalProgress:
 
     def _tell(self, watch: Watch) -> None:
         while not self._over.wait(EVERY_S):
-            if line := watch.look().line:
-                self._line(f"  {line}")
+            line = watch.look().line
+            with self._telling:  # a phase may have ended since that look
+                if line and not self._over.is_set():
+                    self._line(f"  {line}")
 
     def doing(self, what: str) -> bool:
         """Show it while it lasts, on a terminal."""
@@ -123,7 +125,8 @@ class TerminalProgress:
 
     def phase_finished(self, phase: str, duration_s: float, error: str) -> None:
         """Show the ended phase."""
-        self._over.set()
+        with self._telling:
+            self._over.set()
         self._phase = ""
         self._stop_live()
         style, mark = (BAD, "failed") if error else (GOOD, "done")

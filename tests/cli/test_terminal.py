@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from harness.cli import terminal
 from harness.cli.terminal import PatientConsole, TerminalProgress, next_steps, show_outcome, show_plan, show_result
 from harness.errors import ClusterError
 from harness.phases import Outcome
+from harness.report.live.watch import Situation, Watch
 from harness.scenario.file import load_scenario
 from harness.scenario.plan import make_plan
 from harness.store.folder import RunFolder
@@ -157,6 +159,22 @@ def test_progress_is_a_line_an_event_wherever_it_is_shown(terminal: bool) -> Non
     assert "stop failed in 0.5 s: it would not end" in text
     if not terminal:
         assert len(text.splitlines()) == 5
+
+
+def test_what_was_seen_before_the_end_of_a_phase_is_not_told_after_it(
+    console: Console, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Slow(Watch):
+        """Looks for so long that the phase ends meanwhile."""
+
+        def look(self) -> Situation:
+            progress.phase_finished("drive", 1.25, "")
+            return Situation(phase="drive", rows=[("in force", "kill 2")])
+
+    monkeypatch.setattr(terminal, "EVERY_S", 0)
+    progress = TerminalProgress(console)
+    progress._tell(Slow(RunFolder(tmp_path)))
+    assert [line.partition(" s  ")[2] for line in text_of(console).splitlines()] == ["drive done in 1.2 s"]
 
 
 def test_a_reader_that_goes_away_ends_no_run() -> None:
