@@ -32,6 +32,7 @@ def test_a_step_says_how_long_it_took_when_it_is_done(monkeypatch: pytest.Monkey
 
 
 def test_a_step_that_is_long_says_so_again_and_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "monotonic", lambda: 5.0)
     monkeypatch.setattr(progress, "SILENCE_S", 0.001)
     heard = Heard()
     with step(heard, "facts"):

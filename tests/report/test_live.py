@@ -291,6 +291,17 @@ def logged(began: datetime, *phases: tuple[str, float, float]) -> list[dict[str,
     ]
 
 
+NOON = datetime(2026, 11, 20, 12, tzinfo=UTC)
+
+
+class Noon:
+    """A clock that stands."""
+
+    @staticmethod
+    def now(_zone: object) -> datetime:
+        return NOON
+
+
 NO_EARLIER = "at least 20 s of load, then collecting and judging"
 
 
@@ -304,13 +315,13 @@ NO_EARLIER = "at least 20 s of load, then collecting and judging"
     ],
 )
 def test_a_run_still_takes_as_long_as_the_last_one_that_is_alike(
-    tmp_path: Path, earlier: dict[str, str], since_s: int, text: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, earlier: dict[str, str], since_s: int, text: str
 ) -> None:
+    monkeypatch.setattr("harness.report.live.remaining.datetime", Noon)
     before = made(tmp_path, "smoke-20261119T020000-00000001", **{"scenario": "smoke", "system": "python", **earlier})
     add(before.phases, *logged(datetime(2026, 11, 19, 2, tzinfo=UTC), ("drive", 0, 50), ("report", 60, 65)))
     run = RunFolder(tmp_path / "smoke-20261120T020000-00000007")
     run.root.mkdir()
     for folder in (before, run):
         folder.scenario.write_text(scenario_yaml(load_scenario("smoke")), encoding="utf-8")
-    since = datetime.now(UTC) - timedelta(seconds=since_s, milliseconds=-100)
-    assert Remaining(run).text(Phase.DRIVE, since, 20.0) == text
+    assert Remaining(run).text(Phase.DRIVE, NOON - timedelta(seconds=since_s), 20.0) == text
