@@ -2,6 +2,7 @@
 
 import os
 import socket
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -22,10 +23,13 @@ from tests.chaos_airflow.run_folders import FINISHED, NIGHTLY, begun, made, phas
 from tests.verdicts import FAIL, MISMATCH, PASS, UNKNOWN
 
 RUN = "smoke-20261120T020000-00000007"
-LONG_AGO = datetime.now(UTC) - timedelta(hours=4)
-A_WHILE_AGO = datetime.now(UTC) - timedelta(hours=1)
 NOT_STARTED = Remark(text="the phase start failed: no port", phase="start", forbids_pass=True, environment=True)
 UNJUDGED = {name: seconds for name, seconds in FINISHED.items() if name not in ("judge", "report")}
+
+
+def ago(hours: int) -> datetime:
+    """Return an instant; within a test, as hours may pass between its collection and its turn."""
+    return datetime.now(UTC) - timedelta(hours=hours)
 
 
 def here(pid: int, started: str) -> dict[str, Any]:
@@ -76,22 +80,32 @@ def test_a_start_that_failed_is_concluded_as_the_command_ends(tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("lines", "state"),
     [
-        pytest.param([phase("drive", "started")], State.RUNNING, id="a process on another machine drives it"),
-        pytest.param([phase("drive", "started", when=A_WHILE_AGO)], State.RUNNING, id="and has for an hour"),
-        pytest.param([phase("drive", "started", when=LONG_AGO)], State.CUT_OFF, id="longer than any task may take"),
-        pytest.param([phase("stop", "ended")], State.RUNNING, id="the next task is in the queue"),
-        pytest.param([phase("stop", "ended", when=A_WHILE_AGO)], State.CUT_OFF, id="no task came for an hour"),
-        pytest.param([phase("drive", "started", **me())], State.RUNNING, id="a process drives it here"),
-        pytest.param([phase("drive", "started", **here(os.getpid(), "0"))], State.CUT_OFF, id="its process is gone"),
-        pytest.param([phase("drive", "ended", **here(os.getpid(), "0"))], State.RUNNING, id="gone after the phase"),
-        pytest.param([], State.CUT_OFF, id="it was made long ago and never started"),
-        pytest.param([{"phase": "drive"}], State.DAMAGED, id="a line without an instant"),
-        pytest.param([phase("drive", "started") | {"utc": "soon"}], State.DAMAGED, id="an instant that is none"),
-        pytest.param([phase("drive", "started") | {"utc": "2026-11-20"}], State.DAMAGED, id="one without a zone"),
+        pytest.param(lambda: [phase("drive", "started")], State.RUNNING, id="a process on another machine drives it"),
+        pytest.param(lambda: [phase("drive", "started", when=ago(1))], State.RUNNING, id="and has for an hour"),
+        pytest.param(
+            lambda: [phase("drive", "started", when=ago(4))], State.CUT_OFF, id="longer than any task may take"
+        ),
+        pytest.param(lambda: [phase("stop", "ended")], State.RUNNING, id="the next task is in the queue"),
+        pytest.param(lambda: [phase("stop", "ended", when=ago(1))], State.CUT_OFF, id="no task came for an hour"),
+        pytest.param(lambda: [phase("drive", "started", **me())], State.RUNNING, id="a process drives it here"),
+        pytest.param(
+            lambda: [phase("drive", "started", **here(os.getpid(), "0"))], State.CUT_OFF, id="its process is gone"
+        ),
+        pytest.param(
+            lambda: [phase("drive", "ended", **here(os.getpid(), "0"))], State.RUNNING, id="gone after the phase"
+        ),
+        pytest.param(list, State.CUT_OFF, id="it was made long ago and never started"),
+        pytest.param(lambda: [{"phase": "drive"}], State.DAMAGED, id="a line without an instant"),
+        pytest.param(
+            lambda: [phase("drive", "started") | {"utc": "soon"}], State.DAMAGED, id="an instant that is none"
+        ),
+        pytest.param(
+            lambda: [phase("drive", "started") | {"utc": "2026-11-20"}], State.DAMAGED, id="one without a zone"
+        ),
     ],
 )
-def test_a_run_without_a_result(tmp_path: Path, lines: list[dict[str, Any]], state: State) -> None:
-    begun(tmp_path, RUN, *lines)
+def test_a_run_without_a_result(tmp_path: Path, lines: Callable[[], list[dict[str, Any]]], state: State) -> None:
+    begun(tmp_path, RUN, *lines())
     assert runs_at(tmp_path).overview(RUN).state is state
 
 
