@@ -7,6 +7,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -39,7 +40,8 @@ def marked() -> Iterator[dict[str, str]]:
     environment = os.environ | {MARK: uuid.uuid4().hex}
     yield environment
     for process in left(environment):
-        process.kill()
+        with suppress(psutil.NoSuchProcess):
+            process.kill()
 
 
 def left(environment: dict[str, str]) -> list[psutil.Process]:
@@ -55,7 +57,11 @@ def left(environment: dict[str, str]) -> list[psutil.Process]:
 
 
 def commands(environment: dict[str, str]) -> set[str]:
-    return {" ".join(process.cmdline()) for process in left(environment)}
+    running = set()
+    for process in left(environment):
+        with suppress(psutil.NoSuchProcess):  # a sleep of a tenth of a second ends between two looks
+            running.add(" ".join(process.cmdline()))
+    return running
 
 
 def wait(look: Callable[[], bool], what: str) -> None:
