@@ -58,7 +58,7 @@ def airflow(airflow: dict[str, str]) -> dict[str, str]:
 
 def python(code: str, environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120, check=False
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=400, check=False
     )
 
 
@@ -70,7 +70,7 @@ def left(airflow: dict[str, str]) -> Any:
     half_made.mkdir(parents=True)
     os.utime(half_made, (0, 0))
     mark = str(RunFolder(runs / "gone").cluster)
-    process = subprocess.Popen(["sleep", "60"], env={**os.environ, "CHAOS_CLUSTER": mark})
+    process = subprocess.Popen(["sleep", "600"], env={**os.environ, "CHAOS_CLUSTER": mark})
     yield identify(process.pid)
     process.kill()
     process.wait()
