@@ -106,6 +106,7 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chr
     for flag in (*FLAGS, f"--window-size={WIDTH},{HEIGHT}", f"--user-data-dir={tmp_path_factory.mktemp('chromium')}"):
         options.add_argument(flag)
     driver = webdriver.Chrome(options=options, service=Service(CHROMEDRIVER))
+    driver.set_script_timeout(TIMEOUT_S)  # axe-core takes more than the 30 s of WebDriver on a busy machine
     yield driver
     driver.quit()
 

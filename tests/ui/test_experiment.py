@@ -68,9 +68,9 @@ def test_an_experiment_from_the_form_to_its_report(person: Person, airflow_serve
 
     person.named("Chaos run", "a").click()
     with person.inside("iframe[title='Chaos run']"):
-        assert person.texts(".card b") == ["CONFIRMED", "PASS", "CLEAN"]
-        assert person.texts("summary") != [], "what held is folded"
-        assert any("kill" in text for text in person.texts("table"))
+        person.wait(lambda _: person.texts(".card b") == ["CONFIRMED", "PASS", "CLEAN"], "its verdicts")
+        assert person.find("summary"), "what held is folded"
+        person.wait(lambda _: any("kill" in text for text in person.texts("table")), "the fault")
     person.shot("run")
 
     person.find("[aria-label='Chaos runs']").click()

@@ -12,6 +12,8 @@ from tests.report.test_live import add, sent, step
 from tests.ui.conftest import NARROW, Person
 
 pytestmark = pytest.mark.airflow
+DRAWN = "return [...document.querySelectorAll('.live polyline')].every(line => line.getAttribute('points'))"
+"""Asked at one blow: the page draws them anew every other second."""
 RUN, OVER = "smoke-20261120T020000-00000007", "smoke-20261120T010000-00000008"
 
 
@@ -31,8 +33,8 @@ def test_it_shows_what_goes_on_and_becomes_the_page_of_a_run_that_is_over(person
     person.goto(f"/kafka-chaos/runs/{RUN}")
     person.wait(lambda _: "1 of 1 registered" in person.find("[data-now]").text, "the broker")
     person.wait(lambda driver: len(driver.find_elements("css selector", ".live .window")) == 4, "the fault, four times")
-    assert any("kill 1 (1.0 s to now)" in text for text in person.texts(".live p"))
-    assert all(line.get_attribute("points") for line in person.driver.find_elements("css selector", ".live polyline"))
+    person.wait(lambda _: any("kill 1 (1.0 s to now)" in text for text in person.texts(".live p")), "since when")
+    assert person.driver.execute_script(DRAWN), "every line has points"
     with folder.zookeeper.open("a", encoding="utf-8") as history:
         history.write('{"type": "delete", "path": "/brokers/ids/1"}\n')
     person.wait(lambda _: "0 of 1 registered" in "".join(person.texts("[data-now]")), "no broker any more")
