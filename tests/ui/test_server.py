@@ -5,6 +5,7 @@ import stat
 import httpx
 import pytest
 
+from chaos_airflow.standalone.server import ANSWER_TIMEOUT_S
 from tests.airflow_server import Airflow
 
 pytestmark = pytest.mark.airflow
@@ -20,7 +21,7 @@ def test_one_run_at_a_time_by_the_pool(airflow_server: Airflow) -> None:
 
 
 def test_nobody_gets_in_without_the_password(airflow_server: Airflow) -> None:
-    with httpx.Client(base_url=airflow_server.base_url, trust_env=False) as stranger:
+    with httpx.Client(base_url=airflow_server.base_url, trust_env=False, timeout=ANSWER_TIMEOUT_S) as stranger:
         assert stranger.get("/api/v2/dags").status_code == httpx.codes.UNAUTHORIZED
         guess = stranger.post("/auth/token", json={"username": "admin", "password": "admin"})
     assert guess.status_code == httpx.codes.UNAUTHORIZED

@@ -31,7 +31,8 @@ from chaos_airflow.standalone.keeper import Keeper
 POOL = {"name": "chaos", "slots": 1, "description": "The machine on which clusters run: one run at a time"}
 READY_TIMEOUT_S = 300.0
 """For a machine under heavy load; two idle cores take twenty seconds."""
-ANSWER_TIMEOUT_S = 30.0
+ANSWER_TIMEOUT_S = 120.0
+"""For a machine under heavy load too; an auth manager may make its application when the first token is asked for."""
 POLL_INTERVAL_S = 0.2
 
 
