@@ -11,6 +11,7 @@ import pytest
 
 from chaos_airflow.standalone.home import Settings
 from chaos_airflow.standalone.server import Server, serving
+from harness.cluster.ports import PortReservations
 from tests.shared import shared
 
 LOOK_EVERY_S = 0.5
@@ -110,14 +111,15 @@ class Airflow:
 def airflow_server(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Airflow]:
     """One Airflow for all tests that are marked `airflow`; users `admin` and `viewer`."""
     home = tmp_path_factory.mktemp("airflow-server")
-    settings = Settings(
-        home=home / "home",
-        runs=home / "runs",
-        port=0,
-        users={"admin": "admin", "viewer": "viewer"},
-        options=OPTIONS | {"AIRFLOW__KAFKA_CHAOS__SCENARIOS": str(tmp_path_factory.getbasetemp())},
-    )
     with shared(pytestconfig, "airflow") as running:
+        (port,) = running.enter_context(PortReservations()).reserve(1)  # it listens half a minute later
+        settings = Settings(
+            home=home / "home",
+            runs=home / "runs",
+            port=port,
+            users={"admin": "admin", "viewer": "viewer"},
+            options=OPTIONS | {"AIRFLOW__KAFKA_CHAOS__SCENARIOS": str(tmp_path_factory.getbasetemp())},
+        )
         server = running.enter_context(serving(settings))
         yield Airflow(server, running.enter_context(server.client()))
 

@@ -11,6 +11,7 @@ import pytest
 
 from chaos_airflow.standalone.home import Settings, environment_of, migrate, own_home, passwords_of
 from chaos_airflow.standalone.server import Server, serving
+from harness.cluster.ports import PortReservations
 from tests.airflow_server import OPTIONS
 from tests.beside import beside
 from tests.chaos_airflow.run_folders import NIGHTLY, SMOKE, begun, made, phase, swept, with_documents
@@ -40,10 +41,11 @@ def server(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory
     """Airflow with FAB, a run of two DAGs each, one that goes on and one of the command line."""
     home = tmp_path_factory.mktemp("airflow-with-fab")
     path = os.pathsep.join([str(beside(pytestconfig, "fab")), *filter(None, sys.path)])
+    ports = PortReservations()
     settings = Settings(
         home=home / "home",
         runs=home / "runs",
-        port=0,
+        port=ports.reserve(1)[0],
         users=dict.fromkeys(READS, ""),
         options=OPTIONS | {"PYTHONPATH": path, "AIRFLOW__CORE__AUTH_MANAGER": FAB},
     )
@@ -55,7 +57,7 @@ def server(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory
     swept(settings.runs, SWEPT, 1)
     with own_home(settings):
         add_users(settings)
-    with serving(settings) as running:
+    with ports, serving(settings) as running:
         yield running
 
 
