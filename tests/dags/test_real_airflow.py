@@ -85,7 +85,7 @@ def runs(airflow_server: Airflow, tmp_path: Path, request: pytest.FixtureRequest
     """A scenario under a name of its own, long enough for something to happen in the middle."""
     name = f"broken-{abs(hash(request.node.name)) % 10**8}"
     file = tmp_path / f"{name}.yaml"
-    file.write_text(SCENARIO.format(name=name, pause_s=20, duration_s=25))
+    file.write_text(SCENARIO.format(name=name, pause_s=50, duration_s=60))
     return Runs(airflow_server, name, file)
 
 
