@@ -143,7 +143,7 @@ async def test_what_was_trimmed_before_it_was_read_is_a_problem(
     async def problem() -> str:
         return following.problem
 
-    told = await until(problem, bool, what="a problem", timeout_s=10)
+    told = await until(problem, bool, what="a problem", timeout_s=120)
     assert told == "the log was trimmed before its records 40 to 565 were read: they are not known"
     await following.stop()
     assert {line["source"] for line in read_jsonl(tmp_path / "seen.jsonl")} == {SNAPSHOT}

@@ -163,7 +163,7 @@ async def test_why_a_log_cannot_be_read_is_not_hidden(tmp_path: Path, monkeypatc
     async def problem() -> str:
         return seen.problem
 
-    assert "begins at 5" in await until(problem, bool, what="a problem", timeout_s=10)
+    assert "begins at 5" in await until(problem, bool, what="a problem", timeout_s=120)
     await seen.stop()
 
 

@@ -31,7 +31,7 @@ ROOT = Path(__file__).parents[2]
 SHARES = 3
 SCHEDULES = SHARES * SHARE
 """For two executors of one core each, one of which dies with the last share."""
-END_S = 30
+END_S = 120
 LOSS = "an acknowledged record is in no log and was not read"
 SEEDS = range(20)
 """Of generated histories; most have a record that can be lost."""

@@ -300,13 +300,13 @@ async def test_connections_that_ask_nothing_take_few_threads_and_only_for_a_whil
             idle = [stack.enter_context(socket.create_connection(("127.0.0.1", exporter.port))) for _ in range(100)]
             served, refused = idle[: scrape_server.CONNECTIONS], idle[scrape_server.CONNECTIONS :]
             for connection in refused:
-                connection.settimeout(30)
+                connection.settimeout(120)
                 assert connection.recv(1) == b"", "one more is closed at once"
             assert await serving() <= scrape_server.CONNECTIONS
             for connection in served:
-                connection.settimeout(30)
+                connection.settimeout(120)
                 assert connection.recv(1) == b"", "one that says nothing is closed after a while"
-        await until(serving, lambda threads: threads == 0, what="end of the threads", timeout_s=30)
+        await until(serving, lambda threads: threads == 0, what="end of the threads", timeout_s=120)
         assert await scrape(exporter) == {name: value for name, value in SHOWN.items() if "totaltime" not in name}
     finally:
         await exporter.stop()
