@@ -13,7 +13,7 @@ from pathlib import Path
 DISK_BYTES = 128 << 20
 IN_A_NAMESPACE = ("unshare", "--mount", "--propagation", "private")
 """Prefix of a command that gives it a mount namespace of its own."""
-_PROBE_TIMEOUT_S = 10.0
+_PROBE_TIMEOUT_S = 60.0
 
 
 def mounting(folder: Path) -> list[str]:

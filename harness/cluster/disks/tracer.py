@@ -13,7 +13,7 @@ from pathlib import Path
 from harness.system.parent import bound_to_parent
 
 _PROBE = ("strace", "-qq", "-o", os.devnull, "true")
-_PROBE_TIMEOUT_S = 10.0
+_PROBE_TIMEOUT_S = 60.0
 
 
 @functools.cache
