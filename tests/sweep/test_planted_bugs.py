@@ -36,6 +36,7 @@ TOOLS = ROOT / "tools"
 TRANSACTIONS, PIPELINES = str(TOOLS / "transactions-light.yaml"), str(TOOLS / "exactly-once-light.yaml")
 MIX, ADMINISTRATION = str(TOOLS / "mix-light.yaml"), str(TOOLS / "administration-light.yaml")
 SCRIPTS, SLOW_SCRIPTS = str(TOOLS / "scripts-light.yaml"), str(TOOLS / "slow-scripts-light.yaml")
+RESTARTED_SCRIPTS = str(TOOLS / "restarted-scripts-light.yaml")
 LIGHT = ("workloads.0.parameters.rate_per_s=40", "topics.0.config={min.insync.replicas: 1}")
 FEW_REPLICAS = (LIGHT[0], "topics.0.replication_factor=2")
 FORBIDDEN = (
@@ -104,6 +105,7 @@ SWEEPS = {
     "retention-by-first-record": Sweep(scenario=MIX, finding="retention"),
     "retention-past-high-watermark": Sweep(scenario=MIX, finding="retention", schedules=2),
     "cleans-uncommitted": Sweep(scenario="kafka-13194", finding="I10"),
+    "clean-marker-kept": Sweep(scenario=RESTARTED_SCRIPTS, finding="clean-stops"),
     "log-start-forgotten": Sweep(scenario=MIX, finding="log-starts", schedules=5),
     "unsynced-recovery-point": Sweep(scenario=ADMINISTRATION, finding="recovery-points", schedules=17),
     "group-load-stops-early": Sweep(scenario="groups", finding="I39"),
@@ -177,7 +179,6 @@ TODAY = {bug: SWEEPS[bug] for bug in sampled(list(SWEEPS), 2)}
 FINDERS = {sweep.finding for sweep in SWEEPS.values()}
 """Planted schedules are judged by these alone, and sound ones by all."""
 WITHOUT_SWEEP = {
-    "clean-marker-kept": "takes a crash of a broker that had stopped cleanly before, which few schedules have",
     "latest-goes-back": "takes a request just after a failover, before the high watermark reaches the epoch's start",
     "changed-isr-unpublished": "not swept to an end yet; takes 15 s without a fault after the ISR changes",
     "high-watermarks-forgotten": "takes two starts with a controller away between them, and costs availability only",
