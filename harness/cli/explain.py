@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from harness.cli.options import RunPath, run_folder
+from harness.cli.options import RunPath, refuse_running, run_folder
 from harness.errors import ScenarioError
 from harness.progress import number_of
 
@@ -36,6 +36,7 @@ def explain(
     from harness.report.story import story_of
 
     folder = run_folder(run_path)
+    refuse_running(folder)
     evidence = RunEvidence(folder)
     causes = causes_of(evidence)
     # The cause's own violation comes first: its record is the one that most checks name.

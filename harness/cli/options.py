@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.errors import ScenarioError
+from harness.errors import Refused, ScenarioError
 from harness.store.folder import LIBRARY
 from harness.values import MAX_SEED
 
@@ -152,6 +152,19 @@ def run_folder(path: Path) -> "RunFolder":
         missing = f"not the folder of a run: it has no {folder.plan.name}" if path.exists() else "no such folder"
         raise ScenarioError(f"{path}: {missing}")
     return folder
+
+
+def refuse_running(folder: "RunFolder") -> None:
+    """Refuse a run that a process still carries out: its evidence grows, and its record of phases is written.
+
+    Raises:
+        Refused: it goes on.
+    """
+    from harness.store.running import State, progressed
+
+    how = progressed(folder)
+    if how.state is State.RUNNING:
+        raise Refused(f"{folder.root} is not over: {how.text}; `chaos status` shows it, `chaos abort` ends it")
 
 
 def run_folders(paths: Iterable[Path], *, some: bool = False) -> "list[RunFolder]":

@@ -9,7 +9,7 @@ import typer
 from rich.markup import escape
 
 from harness.cli import simulate as sweep_command
-from harness.cli.options import EngineName, Json, Verbose, run_folders, say_left_out
+from harness.cli.options import EngineName, Json, Verbose, refuse_running, run_folders, say_left_out
 from harness.errors import HarnessError, ScenarioError
 from harness.progress import number_of
 from harness.system.engine import choose_engine
@@ -76,13 +76,14 @@ def rejudge(
 
 
 def _whole(folders: "list[RunFolder]") -> "tuple[list[RunFolder], list[str]]":
-    """Return the runs that can be judged, and why others cannot; a damaged run does not stop the others."""
+    """Return the runs that can be judged, and why others cannot; a damaged one, or one that goes on, does not stop the others."""
     from harness.run.run import Run
     from harness.store.version import require_version
 
     whole, refused = [], []
     for folder in folders:
         try:
+            refuse_running(folder)
             Run.load(folder)
             require_version(folder)
         except HarnessError as error:

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from harness.cli.options import RunPath, run_folder
+from harness.cli.options import RunPath, refuse_running, run_folder
 
 
 def report(
@@ -17,4 +17,6 @@ def report(
     from harness import phases
     from harness.progress import Silent
 
-    typer.echo(phases.report(run_folder(run_path), progress=Silent(), alone=single_file))
+    folder = run_folder(run_path)
+    refuse_running(folder)
+    typer.echo(phases.report(folder, progress=Silent(), alone=single_file))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NoReturn
 import typer
 from rich.markup import escape
 
-from harness.cli.options import Json, RunPath, run_folder
+from harness.cli.options import Json, RunPath, refuse_running, run_folder
 from harness.progress import number_of
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ def why(run_path: RunPath, as_json: Json = False) -> None:
     if is_judged_history(run_path):
         _of_history(RunFolder(run_path), HistoryResult.load(RunFolder(run_path).verdict), as_json=as_json)
     folder = run_folder(run_path)
+    refuse_running(folder)
     result = RunResult.load(folder.verdict) if folder.verdict.exists() else assemble(Run.load(folder))
     reasons = reasons_of(result)
     if as_json:

@@ -100,6 +100,16 @@ def test_what_cannot_be_aborted_is_refused(
     assert message in err
 
 
+@pytest.mark.parametrize("command", ["why", "explain", "report", "rejudge"])
+def test_what_is_not_over_is_neither_judged_nor_told(chaos: Any, folder: RunFolder, command: str) -> None:
+    folder.plan.touch()
+    wrote(folder, [("drive", False)], own())
+    log = folder.phases.read_bytes()
+    code, _, err = chaos(command, str(folder.root))
+    assert (code, "is not over: running, in drive" in err) == (2, True), err
+    assert folder.phases.read_bytes() == log, "`chaos status` and the reaper go by its last line"
+
+
 def test_a_run_of_airflow_is_ended_there(chaos: Any, folder: RunFolder) -> None:
     folder.plan.touch()
     folder.origin.write_text("{}", encoding="utf-8")
