@@ -38,7 +38,12 @@ def compare(
     names = [place.name for place in places]
     for place in places:
         runs = []
-        for folder in _runs_of(place):
+        try:
+            folders = _runs_of(place)
+        except EvidenceError as error:
+            refused.append(str(error))
+            continue
+        for folder in folders:
             try:
                 runs.append(figures_of(folder))
             except EvidenceError as error:
@@ -79,15 +84,18 @@ def _runs_of(place: Path) -> list[RunFolder]:
     """Return the runs of a side, in their order.
 
     Raises:
-        ScenarioError: there is no such folder, or no judged run in it.
+        ScenarioError: nothing is there.
+        EvidenceError: it is no run, and no judged run is in it.
     """
-    if not place.is_dir():
+    if not place.exists() and not place.is_symlink():
         raise ScenarioError(f"{place}: no such folder")
+    if not place.is_dir():
+        raise EvidenceError(f"{place}: not the folder of a run")
     root = RunFolder(Path(os.path.realpath(place)))
     if root.plan.is_file():
         return [root]
     runs = [RunFolder(path) for path in sorted(root.root.iterdir()) if not LIBRARY.fullmatch(path.name)]
     judged = [run for run in runs if run.plan.is_file() and run.verdict.is_file()]
     if not judged:
-        raise ScenarioError(f"{place}: neither a run nor a folder with judged runs")
+        raise EvidenceError(f"{place}: neither a run nor a folder with judged runs")
     return judged

@@ -76,7 +76,7 @@ def rejudge(
 
 
 def _whole(folders: "list[RunFolder]") -> "tuple[list[RunFolder], list[str]]":
-    """Return the runs that can be judged, and why others cannot; a damaged one, or one that goes on, does not stop the others."""
+    """Return the runs that can be judged, and why others cannot: one that is damaged or goes on stops no others."""
     from harness.run.run import Run
     from harness.store.version import require_version
 

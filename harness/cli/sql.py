@@ -1,13 +1,14 @@
 """`chaos sql`: SQL queries about judged runs."""
 
 import json
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
 
-from harness.cli.options import EngineName, Json, Master, run_folders
+from harness.cli.options import EngineName, Json, Master, run_folders, say_left_out
 from harness.errors import ScenarioError
 from harness.system.engine import choose_engine
 
@@ -36,8 +37,11 @@ def sql(
 
     choose_engine(engine, master)
     folders = run_folders(runs)
+    judged = [folder for folder in folders if folder.facts.is_dir()]
+    others = [str(folder.root) for folder in folders if not folder.facts.is_dir()]
+    say_left_out([f"{root} was not judged: chaos rejudge {shlex.quote(root)}" for root in others], some=bool(judged))
     with spark_session(master, progress=TerminalProgress(PatientConsole(stderr=True)), anywhere=True) as spark:
-        make_views(spark, folders, query)
+        make_views(spark, judged, query)
         columns, records = answer(spark, query, rows)
     if as_json:
         if len(set(columns)) < len(columns):

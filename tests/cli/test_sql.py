@@ -117,9 +117,13 @@ def test_folders_are_called_what_their_owner_likes(chaos: Any, ask: Any, folder:
 
 
 def test_a_run_that_was_not_judged_is_named_with_the_command_that_judges_it(
-    chaos: Any, spark: SparkSession, folder: RunFolder
+    chaos: Any, ask: Any, folder: RunFolder
 ) -> None:
-    folder.plan.touch()
-    folder.facts.rename(folder.root / "elsewhere")
-    status, _, err = chaos("sql", str(folder.root), "show tables")
-    assert (status, err) == (2, f"{folder.root} was not judged: chaos rejudge {folder.root}\n")
+    other = RunFolder(folder.root.with_name("other"))
+    other.root.mkdir()
+    other.plan.touch()
+    message = f"{other.root} was not judged: chaos rejudge {other.root}\n"
+    status, _, err = chaos("sql", str(other.root), "show tables")
+    assert (status, err) == (2, message)
+    status, out, err = chaos("sql", str(folder.root), str(other.root), "select count(*) n from sends", "--json")
+    assert (status, json.loads(out), f"left out: {message}" in err) == (0, [{"n": 113}], True)

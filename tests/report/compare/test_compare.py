@@ -160,13 +160,17 @@ def test_nights_are_compared_in_the_terminal_as_json_and_as_a_page(
     [
         pytest.param("nowhere", "nowhere: no such folder", id="nothing there"),
         pytest.param("out", "out: neither a run nor a folder with judged runs", id="a folder of something else"),
+        pytest.param("note.txt", "note.txt: not the folder of a run", id="a file"),
     ],
 )
 def test_a_side_without_runs_is_refused(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], argument: str, message: str
 ) -> None:
     (place / "out").mkdir()
+    (place / "note.txt").touch()
     assert compare(monkeypatch, argument) == 2
+    assert message in capsys.readouterr().err
+    assert compare(monkeypatch, "before", argument) == (2 if argument == "nowhere" else 0), "as behind `runs/*`"
     assert message in capsys.readouterr().err
 
 
