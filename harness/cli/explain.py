@@ -1,6 +1,7 @@
 """`chaos explain`: the story of a finding, as lines."""
 
 import re
+import shlex
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from harness.report.evidence import RunEvidence
     from harness.report.findings import Row
     from harness.report.story import Story
+    from harness.store.folder import RunFolder
 
 PLACE = re.compile(r"(?P<topic>.+)-(?P<partition>\d{1,9})(?::(?P<offset>\d{1,18}))?")
 
@@ -41,9 +43,24 @@ def explain(
     causes = causes_of(evidence)
     # The cause's own violation comes first: its record is the one that most checks name.
     told = [row for cause in causes for row in (cause.told, *cause.rows)]
-    chosen = _chosen([*told, *evidence.findings()], finding, at)
+    found = [*told, *evidence.findings()]
+    if not found and not folder.verdict.exists():
+        raise ScenarioError(f"{folder.root} was not judged: chaos rejudge {shlex.quote(str(folder.root))}")
+    chosen = _chosen(found, finding, at)
     cause = next((cause for cause in causes if chosen in cause.rows), None)
-    show(PatientConsole(), evidence, story_of(evidence, chosen, cause))
+    show(PatientConsole(), evidence, story_of(evidence, chosen, cause), _doubt(folder, chosen))
+
+
+def _doubt(folder: "RunFolder", finding: "Row") -> str:
+    """Return why a finding breaks no promise, as a sentence; empty if it does."""
+    from harness.store.result import RunResult
+    from harness.verdict import SystemVerdict
+
+    if finding["severity"] != "violation":
+        return f"It breaks no promise: {finding['excuse'] or 'it is a note'}."
+    checks = RunResult.load(folder.verdict).checks if folder.verdict.exists() else []
+    unknown = (each for each in checks if each.verdict is SystemVerdict.UNKNOWN and each.check == finding["check"])
+    return next((f"The check is UNKNOWN: {each.reason}." for each in unknown), "")
 
 
 def _chosen(findings: "list[Row]", check: str | None, at: str | None) -> "Row":
@@ -73,14 +90,17 @@ def _described(findings: "list[Row]") -> str:
     return ", ".join(dict.fromkeys(check_title(row["check"]) for row in findings)) or "none at all"
 
 
-def show(console: "Console", evidence: "RunEvidence", story: "Story") -> None:
-    """Print a story: the finding, what matters in a sentence, then moment by moment."""
-    from harness.cli.terminal import BAD, new_table
+def show(console: "Console", evidence: "RunEvidence", story: "Story", doubt: str = "") -> None:
+    """Print a story: the finding, why it breaks no promise if so, what matters in a sentence, then each moment."""
+    from harness.cli.terminal import BAD, DOUBTFUL, new_table
     from harness.contracts.registry import check_title
     from harness.report.step_story import message_of
 
     finding = story.finding
-    console.print(f"{check_title(finding['check'])}: {message_of(finding)}", style=BAD, markup=False, highlight=False)
+    style = DOUBTFUL if doubt else BAD
+    console.print(f"{check_title(finding['check'])}: {message_of(finding)}", style=style, markup=False, highlight=False)
+    if doubt:
+        console.print(doubt, markup=False, highlight=False)
     for sentence in (*story.cause, story.sentence):
         if sentence:
             console.print(f"{sentence[0].upper()}{sentence[1:]}.", markup=False, highlight=False)

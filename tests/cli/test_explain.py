@@ -4,6 +4,8 @@ from typing import Any
 import pytest
 
 from harness.store.folder import RunFolder
+from harness.store.result import CheckResult, RunResult
+from tests.verdicts import UNKNOWN
 
 FINDINGS: tuple[dict[str, Any], ...] = (
     {
@@ -23,7 +25,15 @@ FINDINGS: tuple[dict[str, Any], ...] = (
         "offset": 9,
     },
     {"check": "I2", "severity": "violation", "message": "two controllers"},
-    {"check": "duplicate", "severity": "expected", "message": "twice", "topic": "a-b", "partition": 1, "offset": 3},
+    {
+        "check": "duplicate",
+        "severity": "expected",
+        "excuse": "a retry may write it twice",
+        "message": "twice",
+        "topic": "a-b",
+        "partition": 1,
+        "offset": 3,
+    },
 )
 
 
@@ -49,6 +59,29 @@ def test_it_tells_the_story_of(chaos: Any, broken_run: RunFolder, arguments: lis
     assert status == 0
     assert sentence in out
     assert "fault: kill broker 2" in out
+
+
+@pytest.mark.parametrize(
+    ("check", "sentence"),
+    [
+        pytest.param("duplicate", "It breaks no promise: a retry may write it twice.", id="the settings allow it"),
+        pytest.param("I2", "The check is UNKNOWN: two torn lines.", id="the evidence is damaged"),
+    ],
+)
+def test_it_says_when_no_promise_is_shown_to_be_broken(
+    chaos: Any, broken_run: RunFolder, result: RunResult, check: str, sentence: str
+) -> None:
+    doubted = CheckResult(check="I2", promise="p", verdict=UNKNOWN, violations=1, reason="two torn lines")
+    result.model_copy(update={"checks": [doubted]}).save(broken_run.verdict)
+    assert chaos("explain", str(broken_run.root), check)[1].splitlines()[1] == sentence
+    assert "promise" not in chaos("explain", str(broken_run.root), "I10")[1]
+
+
+def test_a_run_that_was_not_judged_is_not_said_to_have_no_finding(chaos: Any, folder: RunFolder) -> None:
+    folder.plan.touch()
+    folder.verdict.unlink()
+    status, _, err = chaos("explain", str(folder.root))
+    assert (status, err) == (2, f"{folder.root} was not judged: chaos rejudge {folder.root}\n")
 
 
 @pytest.mark.parametrize(
