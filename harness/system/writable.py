@@ -17,6 +17,8 @@ def make_parent(path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ScenarioError(f"{path} cannot be written: {error}") from error
+    if path.is_dir():
+        raise ScenarioError(f"{path} cannot be written: it is a folder")
     if not os.access(path.parent, os.W_OK):
         raise ScenarioError(f"{path} cannot be written: nothing can be written in {path.parent}")
 

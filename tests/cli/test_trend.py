@@ -106,6 +106,7 @@ def test_a_damaged_summary_is_said_and_leaves_the_other_sweeps_alone(chaos: Any,
     [
         pytest.param(["runs/note.txt"], "runs/note.txt: not the folder of a run", id="a file"),
         pytest.param(["nowhere"], "nowhere: no such folder", id="what is not there"),
+        pytest.param(["runs", "--out", "runs"], "runs cannot be written: it is a folder", id="a page that is a folder"),
         pytest.param(["runs", "s3://bucket/runs"], "s3://bucket/runs: a page of many runs is made of", id="elsewhere"),
     ],
 )
