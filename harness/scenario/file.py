@@ -23,6 +23,8 @@ from harness.store.folder import RunFolder
 from harness.store.result import reason_of
 from harness.system.plugins import use_folders
 
+YAML_SUFFIXES = (".yaml", ".yml")
+
 
 def load_scenario(name_or_path: str, overrides: Sequence[Override] = ()) -> Scenario:
     """Return the scenario of a built-in name or a file, with the overrides of the command line applied.
@@ -49,7 +51,7 @@ def find_scenario(name_or_path: str) -> Path:
         ScenarioError: neither a built-in name nor an existing file.
     """
     path = Path(name_or_path)
-    if path.suffix in (".yaml", ".yml") or "/" in name_or_path:
+    if path.suffix in YAML_SUFFIXES or "/" in name_or_path:
         if not path.is_file():
             raise ScenarioError(f"{name_or_path}: {'not a file' if path.exists() else 'no such file'}")
         use_folders([path.absolute().parent / "plugins"])

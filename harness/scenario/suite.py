@@ -10,7 +10,7 @@ from harness.contracts.parameters import Strict
 from harness.contracts.registry import unknown_message
 from harness.errors import ScenarioError
 from harness.scenario.errors import problems_of
-from harness.scenario.file import load_scenario, refusal
+from harness.scenario.file import YAML_SUFFIXES, load_scenario, refusal
 from harness.scenario.source import Problem, Source, options, parse_yaml, text_of
 
 FILE_NAME = "suites.yaml"
@@ -52,7 +52,7 @@ def is_suite(name: str) -> bool:
     """
     file, colon, _ = name.rpartition(":")
     if colon:
-        return Path(file).is_file()
+        return Path(file).is_file() or Path(file).suffix in YAML_SUFFIXES
     return not (registry.known(registry.Kind.SCENARIO, name) or Path(name).exists()) and name in load_suites()
 
 
