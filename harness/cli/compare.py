@@ -55,7 +55,9 @@ def compare(
 
 def show(comparisons: "Sequence[Comparison]", *, out: Path | None, as_json: bool) -> None:
     """Print comparisons, and write them as a page."""
-    from harness.cli.terminal import PatientConsole, new_table
+    from rich.console import Console
+
+    from harness.cli.terminal import new_table
     from harness.report.compare.comparison import as_data
     from harness.report.compare.page import render
     from harness.system.writable import make_parent
@@ -66,7 +68,7 @@ def show(comparisons: "Sequence[Comparison]", *, out: Path | None, as_json: bool
     if as_json:
         typer.echo(json.dumps({"comparisons": as_data(comparisons)}, indent=2))
         return
-    console = PatientConsole()
+    console = Console()
     for each in comparisons:
         table = new_table(" · ".join(filter(None, (each.scenario, each.shared))), "", *each.titles, wide=each.titles)
         for section in (each.outcomes(), each.findings(), each.measured()):

@@ -32,7 +32,8 @@ def explain(
     ] = None,
 ) -> None:
     """Print the events that lead to a finding, in order: clients, controller, ZooKeeper, replicas."""
-    from harness.cli.terminal import PatientConsole
+    from rich.console import Console
+
     from harness.report.causes import causes_of
     from harness.report.evidence import RunEvidence
     from harness.report.story import story_of
@@ -48,7 +49,7 @@ def explain(
         raise ScenarioError(f"{folder.root} was not judged: chaos rejudge {shlex.quote(str(folder.root))}")
     chosen = _chosen(found, finding, at)
     cause = next((cause for cause in causes if chosen in cause.rows), None)
-    show(PatientConsole(), evidence, story_of(evidence, chosen, cause), _doubt(folder, chosen))
+    show(Console(), evidence, story_of(evidence, chosen, cause), _doubt(folder, chosen))
 
 
 def _doubt(folder: "RunFolder", finding: "Row") -> str:

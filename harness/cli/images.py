@@ -83,12 +83,13 @@ def build(
     as_json: Json = False,
 ) -> None:
     """Build missing or changed images: a base, the brokers' image, ZooKeeper's and the relay's."""
-    from harness.cli.terminal import PatientConsole
+    from rich.console import Console
+
     from harness.cluster.containers import building
     from harness.cluster.containers.engine import Engine
     from harness.system.interruption import Interrupts
 
-    progress = TerminalBuild(PatientConsole(stderr=as_json))
+    progress = TerminalBuild(Console(stderr=as_json))
     try:
         with Interrupts(), Engine.connect(timeout_s=REQUEST_TIMEOUT_S) as engine:
             built = building.build(engine, progress, base_image=base_image, rebuild=rebuild)

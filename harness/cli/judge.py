@@ -79,9 +79,11 @@ def judge(
     as_json: Json = False,
 ) -> None:
     """Judge a recorded history of any client or broker, and list the promises that lack evidence."""
+    from rich.console import Console
+
     from harness.analysis.engine.session import spark_session
     from harness.analysis.engine.storage import is_uri
-    from harness.cli.terminal import PatientConsole, TerminalProgress
+    from harness.cli.terminal import TerminalProgress
     from harness.contracts.registry import check_keys
     from harness.ingest.expansion import EXPANSION
     from harness.ingest.judging import judge_history, report
@@ -104,7 +106,7 @@ def judge(
     allowed = load_settings(settings, sets or [])
     places = [path for kind in paths.values() for path in kind]
     local = None if into and is_uri(into) else result_folder(Path(into) if into else _new_folder(), places)
-    progress = TerminalProgress(PatientConsole(stderr=True))
+    progress = TerminalProgress(Console(stderr=True))
     try:
         with spark_session(master, size_bytes=local_bytes(places), progress=progress, anywhere=True) as spark:
             folder = local or _stored_folder(behind_uri(into or "", spark), places)
@@ -121,7 +123,7 @@ def judge(
     if as_json:
         typer.echo(json.dumps(result.as_json() | {"folder": str(folder.root)}, indent=2))
     else:
-        show(PatientConsole(), result, folder, verbose=verbose)
+        show(Console(), result, folder, verbose=verbose)
     raise typer.Exit(result.exit_code)
 
 

@@ -18,8 +18,10 @@ def keep(
     sets: Sets = None,
 ) -> None:
     """Simulate and judge one schedule, and keep its history and verdict for tests."""
+    from rich.console import Console
+
     from harness.analysis.engine.session import spark_session
-    from harness.cli.terminal import PatientConsole, TerminalProgress
+    from harness.cli.terminal import TerminalProgress
     from harness.scenario.plan import make_plan
     from harness.sweep.jobs import judge_candidates, patient
     from harness.sweep.recorded import History
@@ -32,7 +34,7 @@ def keep(
     if folder.exists():
         raise ScenarioError(f"{folder} exists already")
     make_parent(folder)
-    progress = TerminalProgress(PatientConsole(stderr=True))
+    progress = TerminalProgress(Console(stderr=True))
     with spark_session(patient(None), progress=progress) as spark, scratch_folder() as scratch:
         candidate = Candidate(scenario=loaded, plan=make_plan(loaded, seed))
         (verdict,) = judge_candidates(spark, [candidate], scratch)

@@ -24,6 +24,8 @@ def plan(
     if as_json:
         typer.echo(made.to_json(), nl=False)
         return
-    from harness.cli.terminal import PatientConsole, show_plan
+    from rich.console import Console
 
-    show_plan(PatientConsole(), made)
+    from harness.cli.terminal import show_plan
+
+    show_plan(Console(), made)

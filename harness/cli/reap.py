@@ -40,7 +40,9 @@ def reap(
     A process, container, network, volume, socket or folder is removed only if a pid file or a label marks it as part of
     a run whose supervisor is gone. Exit code 4: something could not be removed.
     """
-    from harness.cli.terminal import PatientConsole, TerminalProgress
+    from rich.console import Console
+
+    from harness.cli.terminal import TerminalProgress
     from harness.reaper.reap import reap as go_over
 
     reaped = go_over(
@@ -48,12 +50,12 @@ def reap(
         everywhere=not runs,
         patience_s=patience_s,
         dry_run=dry_run,
-        progress=TerminalProgress(PatientConsole(stderr=True)),
+        progress=TerminalProgress(Console(stderr=True)),
     )
     if as_json:
         typer.echo(reaped.model_dump_json(indent=2))
     else:
-        show(PatientConsole(), reaped)
+        show(Console(), reaped)
     raise typer.Exit(reaped.exit_code)
 
 

@@ -40,11 +40,12 @@ def rejudge(
 
     All runs are judged by one set of Spark jobs; suites and report follow for each.
     """
-    from harness.cli.terminal import PatientConsole
+    from rich.console import Console
+
     from harness.sweep.sweep import request_file
 
     choose_engine(engine)
-    console = PatientConsole()
+    console = Console()
     sweeps = list({path.resolve(): path for path in paths if request_file(path).exists()}.values())
     folders = run_folders((path for path in paths if not request_file(path).exists()), some=bool(sweeps))
     if folders and not dry_run:
@@ -94,12 +95,14 @@ def _whole(folders: "list[RunFolder]") -> "tuple[list[RunFolder], list[str]]":
 
 
 def _rejudged(folders: "Sequence[RunFolder]", dry_run: bool) -> "Iterator[Rejudged]":
-    from harness.cli.terminal import PatientConsole, TerminalProgress
+    from rich.console import Console
+
+    from harness.cli.terminal import TerminalProgress
     from harness.rejudging import rejudge as rejudging
 
     if not folders:
         return iter(())
-    progress = TerminalProgress(PatientConsole(stderr=True))
+    progress = TerminalProgress(Console(stderr=True))
     return rejudging.compare(folders, progress) if dry_run else rejudging.rejudge(folders, progress)
 
 

@@ -166,12 +166,14 @@ def replay(
 def _carry_out(
     folder: "RunFolder", junit: Path | None, targets: "Sequence[Target]" = (), *, as_json: bool, verbose: bool
 ) -> None:
+    from rich.console import Console
+
     from harness import phases
-    from harness.cli.terminal import PatientConsole, TerminalProgress, next_steps, show_outcome
+    from harness.cli.terminal import TerminalProgress, next_steps, show_outcome
     from harness.report.junit import write_junit
     from harness.report.live.watch import Watch
 
-    progress = TerminalProgress(PatientConsole(stderr=as_json), Watch(folder))
+    progress = TerminalProgress(Console(stderr=as_json), Watch(folder))
     outcome = phases.run(folder, owner_pid=os.getpid(), progress=progress)
     if junit is not None:
         write_junit(folder, outcome.result)  # also of a run that was interrupted before its report
@@ -181,7 +183,7 @@ def _carry_out(
         for error in outcome.errors:
             typer.echo(str(error), err=True)
     else:
-        show_outcome(PatientConsole(), outcome, next_steps(folder, outcome.result), verbose=verbose)
+        show_outcome(Console(), outcome, next_steps(folder, outcome.result), verbose=verbose)
     if targets:
         from harness.report.conclusion import concluded
         from harness.report.notify import of_run, send_all

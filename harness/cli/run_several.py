@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from rich.console import Console
+
 from harness import phases
 from harness.cli.compare import show
 from harness.cli.options import scenario_of
 from harness.cli.run_suite import GRAVEST, carry_out
-from harness.cli.terminal import PatientConsole
 from harness.report.compare.comparison import compared
 from harness.report.compare.figures import figures_of
 from harness.report.conclusion import SuiteEntry
@@ -54,7 +55,7 @@ def run_several(
         for system in systems
     ]
     first = phases.new_seed() if seed is None else seed
-    console, entries = PatientConsole(stderr=as_json), list[SuiteEntry]()
+    console, entries = Console(stderr=as_json), list[SuiteEntry]()
     try:
         for number in range(times):
             for scenario in scenarios:

@@ -7,9 +7,10 @@ from functools import partial
 from pathlib import Path
 
 import typer
+from rich.console import Console
 
 from harness import phases
-from harness.cli.terminal import PatientConsole, TerminalProgress, new_table, next_steps, show_outcome
+from harness.cli.terminal import TerminalProgress, new_table, next_steps, show_outcome
 from harness.errors import ClusterError, HarnessError, Interrupted, Refused
 from harness.report.conclusion import REFUSED, Conclusion, SuiteEntry, concluded
 from harness.report.junit import write_suite
@@ -54,7 +55,7 @@ def run_suite(
     Raises:
         ScenarioError: there is no such suite, or something in it is wrong.
     """
-    suite, entries, console = load_suite(name), list[SuiteEntry](), PatientConsole(stderr=as_json)
+    suite, entries, console = load_suite(name), list[SuiteEntry](), Console(stderr=as_json)
     try:
         for number, run in enumerate(suite.runs):
             console.print(f"\n{name} {number + 1}/{len(suite.runs)}: {run.scenario}", style="bold", highlight=False)
@@ -76,7 +77,7 @@ def exit_code(entries: Iterable[SuiteEntry]) -> ExitCode:
 
 
 def _after_tries(
-    run: SuiteRun, seed: int | None, runs: Path, owned: bool, console: PatientConsole, *, verbose: bool
+    run: SuiteRun, seed: int | None, runs: Path, owned: bool, console: Console, *, verbose: bool
 ) -> SuiteEntry:
     """Carry out one run, a second time if the first proved nothing; the second has the same plan."""
     tries = 1
@@ -97,7 +98,7 @@ def _after_tries(
     return SuiteEntry(**conclusion, expect=run.expect, tries=tries)
 
 
-def carry_out(folder: RunFolder, console: PatientConsole, *, verbose: bool) -> Conclusion:
+def carry_out(folder: RunFolder, console: Console, *, verbose: bool) -> Conclusion:
     """Carry out a run, print its outcome, and return its conclusion.
 
     Raises:
@@ -130,6 +131,6 @@ def _show(name: str, entries: Sequence[SuiteEntry], *, as_json: bool) -> None:
             entry["scenario"], entry["driver"], str(entry["seed"]), entry["expect"], f"{mark}{entry['outcome']}",
             str(entry["tries"]), entry["reason"] if mark else "",
         )  # fmt: skip
-    console = PatientConsole()
+    console = Console()
     console.print(table)
     console.print(f"{len(entries)} runs, {unexpected} not as expected", highlight=False)

@@ -42,8 +42,10 @@ def shrink(
     as_json: Json = False,
 ) -> None:
     """Shrink a failing schedule: fewer faults, less load, less time, the same finding."""
+    from rich.console import Console
+
     from harness.analysis.engine.session import spark_session
-    from harness.cli.terminal import PatientConsole, TerminalProgress
+    from harness.cli.terminal import TerminalProgress
     from harness.scenario.plan import make_plan
     from harness.sweep.jobs import patient
     from harness.sweep.shrink import shrink as shrunk_to
@@ -54,7 +56,7 @@ def shrink(
 
     wanted = finding and finding_key(finding)
     loaded = simulated(scenario, planted_bugs, sets)
-    progress = TerminalProgress(PatientConsole(stderr=True))
+    progress = TerminalProgress(Console(stderr=True))
     first = Candidate(scenario=loaded, plan=make_plan(loaded, seed))
     if out is not None:
         make_parent(out)
@@ -65,7 +67,7 @@ def shrink(
     if as_json:
         typer.echo(json.dumps(as_data(shrunk, path), indent=2))
     else:
-        show(PatientConsole(), shrunk, path)
+        show(Console(), shrunk, path)
     raise typer.Exit(shrunk.exit_code)
 
 

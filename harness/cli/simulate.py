@@ -51,7 +51,8 @@ def simulate(
     as_json: Json = False,
 ) -> None:
     """Simulate many schedules of a scenario in virtual time, judge all, and print how to replay findings."""
-    from harness.cli.terminal import PatientConsole
+    from rich.console import Console
+
     from harness.phases import new_seed
     from harness.sweep.sweep import discard_empty, new_sweep, replay_command
 
@@ -76,7 +77,7 @@ def simulate(
     if as_json:
         typer.echo(json.dumps(summary.model_dump(mode="json") | {"folder": str(sweep.root)}, indent=2))
     else:
-        show(PatientConsole(), summary, sweep.root)
+        show(Console(), summary, sweep.root)
     raise typer.Exit(summary.exit_code)
 
 
@@ -86,8 +87,9 @@ def rejudge(root: Path) -> "Summary":
     Raises:
         EvidenceError: the folder is not that of a sweep, or its simulation did not finish.
     """
+    from rich.console import Console
+
     from harness.analysis.engine.session import spark_session
-    from harness.cli.terminal import PatientConsole
     from harness.sweep import jobs as jobs
     from harness.sweep.summary import earlier_simulated_s
     from harness.sweep.sweep import ROUNDS, load_sweep
@@ -97,7 +99,7 @@ def rejudge(root: Path) -> "Summary":
         raise EvidenceError(f"{root}: a guided search is not judged again; each of its findings has a scenario there")
     if not sweep.is_simulated:
         raise EvidenceError(f"{root}: its simulation did not finish; there is nothing to judge")
-    bars = SweepBars(PatientConsole(stderr=True))
+    bars = SweepBars(Console(stderr=True))
     session = spark_session(jobs.patient(None), lasting=_lasts(sweep), progress=bars, anywhere=True)
     with _interruptible(sweep), bars as progress, session as spark:
         return _judge(spark, sweep, progress, simulated_s=earlier_simulated_s(sweep))
@@ -121,13 +123,15 @@ def carry_out(sweep: "Sweep", master: str | None, *, shrink: bool, guided: bool 
 
     Apache Spark simulates; the chosen engine judges.
     """
+    from rich.console import Console
+
     from harness.analysis.engine.session import spark_session
     from harness.cli.shrink import with_small_ones
-    from harness.cli.terminal import PatientConsole, TerminalProgress
+    from harness.cli.terminal import TerminalProgress
     from harness.sweep import jobs as jobs
     from harness.sweep.rounds import judge_rounds, search
 
-    console = PatientConsole(stderr=True)
+    console = Console(stderr=True)
     terminal = TerminalProgress(console)
     simulating = partial(spark_session, jobs.patient(master), lasting=shrink or _lasts(sweep), progress=terminal)
     with ExitStack() as stack:

@@ -31,16 +31,18 @@ def sql(
     as_json: Json = False,
 ) -> None:
     """Query the facts and findings of judged runs by SQL; each row names its run."""
+    from rich.console import Console
+
     from harness.analysis.engine.session import spark_session
     from harness.analysis.sql import answer, make_views
-    from harness.cli.terminal import PatientConsole, TerminalProgress
+    from harness.cli.terminal import TerminalProgress
 
     choose_engine(engine, master)
     folders = run_folders(runs)
     judged = [folder for folder in folders if folder.facts.is_dir()]
     others = [str(folder.root) for folder in folders if not folder.facts.is_dir()]
     say_left_out([f"{root} was not judged: chaos rejudge {shlex.quote(root)}" for root in others], some=bool(judged))
-    with spark_session(master, progress=TerminalProgress(PatientConsole(stderr=True)), anywhere=True) as spark:
+    with spark_session(master, progress=TerminalProgress(Console(stderr=True)), anywhere=True) as spark:
         make_views(spark, judged, query)
         columns, records = answer(spark, query, rows)
     if as_json:
@@ -48,7 +50,7 @@ def sql(
             raise ScenarioError(f"JSON needs different names of columns; rename them with `as`: {', '.join(columns)}")
         typer.echo(json.dumps([row.asDict(recursive=True) for row in records[:rows]], indent=2, default=str))
     else:
-        show(PatientConsole(), columns, records[:rows])
+        show(Console(), columns, records[:rows])
     if len(records) > rows:
         typer.echo(f"there are more rows; --rows {10 * rows} shows more of them", err=True)
 

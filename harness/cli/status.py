@@ -77,7 +77,9 @@ def abort(
 
     The exit code is that of the run.
     """
-    from harness.cli.terminal import PatientConsole, show_result
+    from rich.console import Console
+
+    from harness.cli.terminal import show_result
     from harness.store.result import RunResult
     from harness.store.running import State, progressed
 
@@ -100,5 +102,5 @@ def abort(
             seen = now
             typer.echo(f"  {seen}")
     result = RunResult.load(folder.verdict)
-    show_result(PatientConsole(), result)
+    show_result(Console(), result)
     raise typer.Exit(result.exit_code)

@@ -1,11 +1,9 @@
 """The terminal's output: the progress of a run, and its outcome."""
 
-import os
 import textwrap
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -52,16 +50,6 @@ def new_table(title: str, *columns: str, wide: Sequence[str] = ()) -> Table:
     for name in columns:
         table.add_column(name, overflow="fold", ratio=1 if name in wide else None)
     return table
-
-
-class PatientConsole(Console):
-    """A console that falls silent when its reader ends, as in `chaos run smoke | head`: the run continues."""
-
-    def on_broken_pipe(self) -> None:
-        """Print nothing from now on; rich's own reaction is exit code 1, which would claim a violation."""
-        self.quiet = True
-        with Path(os.devnull).open("w") as nowhere:  # buffered output is discarded
-            os.dup2(nowhere.fileno(), self.file.fileno())
 
 
 class TerminalProgress:

@@ -111,9 +111,11 @@ def _sweeps(named: _Named) -> "list[SweepSummary]":
 
 
 def _summaries(named: _Named) -> "Summaries":
-    from harness.cli.terminal import PatientConsole, TerminalProgress
+    from rich.console import Console
+
+    from harness.cli.terminal import TerminalProgress
     from harness.report.trend.summary import joined, summaries
 
-    progress = TerminalProgress(PatientConsole(stderr=True))
+    progress = TerminalProgress(Console(stderr=True))
     parts = ((summaries(root, progress), names) for root, names in named.runs.items())
     return joined(part if names is None else part.named(names) for part, names in parts)

@@ -23,7 +23,8 @@ SHOWN = 300
 
 def why(run_path: RunPath, as_json: Json = False) -> None:
     """List the reasons why a run, or a judged history, is not a PASS: violations, missing evidence, leftovers."""
-    from harness.cli.terminal import PatientConsole
+    from rich.console import Console
+
     from harness.ingest.answer import HistoryResult, is_judged_history
     from harness.judging.assessment import assemble
     from harness.judging.why import why as reasons_of
@@ -47,13 +48,15 @@ def why(run_path: RunPath, as_json: Json = False) -> None:
         }
         typer.echo(json.dumps(data, indent=2))
     else:
-        show(PatientConsole(), result, reasons)
+        show(Console(), result, reasons)
     raise typer.Exit(result.exit_code)
 
 
 def _of_history(folder: "RunFolder", result: "HistoryResult", *, as_json: bool) -> NoReturn:
     """Print why a judged history did not hold, and what else it would take; exit with its code."""
-    from harness.cli.terminal import PatientConsole, styled
+    from rich.console import Console
+
+    from harness.cli.terminal import styled
     from harness.judging.why import why_of
 
     reasons = why_of(result.checks, (), result.remarks)
@@ -62,7 +65,7 @@ def _of_history(folder: "RunFolder", result: "HistoryResult", *, as_json: bool) 
         data = {"verdict": result.verdict.name, "exit_code": int(result.exit_code), "reasons": rows}
         typer.echo(json.dumps(data | {"folder": str(folder.root)}, indent=2))
     else:
-        console = PatientConsole()
+        console = Console()
         _show_reasons(console, result.name, reasons)
         for remark in result.remarks:
             if not remark.forbids_pass:

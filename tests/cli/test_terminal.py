@@ -1,13 +1,15 @@
 import io
 import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from harness.cli import app as cli
 from harness.cli import terminal
-from harness.cli.terminal import PatientConsole, TerminalProgress, next_steps, show_outcome, show_plan, show_result
+from harness.cli.terminal import TerminalProgress, next_steps, show_outcome, show_plan, show_result
 from harness.errors import ClusterError
 from harness.phases import Outcome
 from harness.report.live.watch import Situation, Watch
@@ -15,6 +17,7 @@ from harness.scenario.file import load_scenario
 from harness.scenario.plan import make_plan
 from harness.store.folder import RunFolder
 from harness.store.result import CheckResult, FaultResult, Remark, RunResult, SuiteResult
+from harness.verdict import ExitCode
 from tests.verdicts import CONFIRMED, FAIL, MISMATCH, NOT_JUDGED, PASS, UNKNOWN
 
 
@@ -177,11 +180,22 @@ def test_what_was_seen_before_the_end_of_a_phase_is_not_told_after_it(
     assert [line.partition(" s  ")[2] for line in text_of(console).splitlines()] == ["drive done in 1.2 s"]
 
 
-def test_a_reader_that_goes_away_ends_no_run() -> None:
+@pytest.mark.parametrize(
+    ("stream", "arguments", "code"),
+    [
+        pytest.param("stdout", ["plan", "smoke"], ExitCode.HELD, id="of a table"),
+        pytest.param("stdout", ["list", "checks"], ExitCode.HELD, id="of lines"),
+        pytest.param("stderr", ["plan", "smok"], ExitCode.USAGE, id="of an error"),
+    ],
+)
+def test_a_reader_that_goes_away_ends_no_command_and_changes_no_exit_code(
+    monkeypatch: pytest.MonkeyPatch, stream: str, arguments: list[str], code: ExitCode
+) -> None:
     reader, writer = os.pipe()
     os.close(reader)
+    monkeypatch.setattr(sys, "argv", ["chaos", *arguments])
     with os.fdopen(writer, "w") as nobody_reads:
-        console = PatientConsole(file=nobody_reads)
-        console.print("one")
-        console.print("two")
-    assert console.quiet
+        monkeypatch.setattr(sys, stream, nobody_reads)
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+    assert (ended.value.code or 0) == code
