@@ -10,6 +10,7 @@ from pathlib import Path
 
 from harness.cluster.ports import LOOPBACK
 from harness.errors import ClusterError
+from harness.properties_file import escaped
 
 JARS = (
     "zookeeper",
@@ -103,7 +104,7 @@ class ServerPlan:
         if self.ensemble:
             values |= {"initLimit": INIT_LIMIT_TICKS, "syncLimit": SYNC_LIMIT_TICKS}
             values |= {f"server.{server_id}": address for server_id, address in self.ensemble.items()}
-        return "".join(f"{name}={value}\n" for name, value in values.items())
+        return "".join(f"{name}={escaped(str(value))}\n" for name, value in values.items())
 
     def command(self, java: str, classpath: str, *, config_file: str, log_file: str) -> list[str]:
         """Return the command that starts it."""

@@ -6,6 +6,7 @@ import pytest
 from harness.cluster import embedded_zookeeper
 from harness.cluster.embedded_zookeeper import ServerPlan
 from harness.errors import ClusterError
+from harness.properties_file import ENCODING, properties_in
 
 
 def plan(data: Path, ensemble: dict[int, str]) -> ServerPlan:
@@ -27,6 +28,13 @@ def test_the_command_names_the_configuration_and_every_jar(tmp_path: Path, monke
     assert configuration["dataDir"] == str(tmp_path / "data")
     assert not [name for name in configuration if name.startswith("server.")]
     assert "zookeeper-jute-" in command[command.index("-cp") + 1]
+
+
+def test_a_folder_has_the_name_for_java_that_it_has_here(tmp_path: Path) -> None:
+    data = tmp_path / "Läufe 1" / "data"
+    embedded_zookeeper.prepare(tmp_path / "server", plan(data, {}))
+    configuration = (tmp_path / "server" / "zoo.cfg").read_text(encoding=ENCODING)
+    assert properties_in(configuration)["dataDir"] == str(data)
 
 
 def test_a_server_of_an_ensemble_knows_all_of_them_and_which_it_is(tmp_path: Path) -> None:
