@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -133,7 +134,8 @@ def _left(folder: "RunFolder", *, as_json: bool) -> bool:
     if as_json:
         typer.echo(json.dumps({"run": str(folder.root), "pid": pid}))
     else:
-        typer.echo(f"run     {folder.root}\nstatus  chaos status {folder.root}\nabort   chaos abort {folder.root}")
+        root = shlex.quote(str(folder.root))
+        typer.echo(f"run     {folder.root}\nstatus  chaos status {root}\nabort   chaos abort {root}")
     return True
 
 

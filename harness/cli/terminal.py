@@ -1,5 +1,6 @@
 """The terminal's output: the progress of a run, and its outcome."""
 
+import shlex
 import textwrap
 import threading
 import time
@@ -265,12 +266,13 @@ def _assigned(values: Mapping[str, object]) -> list[str]:
 
 def next_steps(folder: RunFolder, result: RunResult) -> list[tuple[str, str]]:
     """Return where to read on, and how to repeat the run."""
+    root = shlex.quote(str(folder.root))
     steps = [("report", str(folder.report))] if folder.report.exists() else []
     if result.exit_code is not ExitCode.HELD:
-        steps.append(("why", f"chaos why {folder.root}"))
+        steps.append(("why", f"chaos why {root}"))
     if result.verdicts.system is SystemVerdict.FAIL:
-        steps.append(("explain", f"chaos explain {folder.root}"))
-    return [*steps, ("seed", str(result.seed)), ("replay", f"chaos replay {folder.root}")]
+        steps.append(("explain", f"chaos explain {root}"))
+    return [*steps, ("seed", str(result.seed)), ("replay", f"chaos replay {root}")]
 
 
 def styled(verdict: Verdict) -> str:

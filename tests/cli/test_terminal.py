@@ -124,12 +124,12 @@ def test_what_a_check_found_is_counted_in_words(violations: int, expected: int, 
 
 
 def test_an_outcome_shows_what_broke_and_how_to_go_on(console: Console) -> None:
-    folder = RunFolder(Path("runs/smoke-1"))
+    folder = RunFolder(Path("my runs/smoke-1"))
     outcome = Outcome(folder=folder, result=RESULT, errors=(ClusterError("port 9092 is taken"),))
     show_outcome(console, outcome, next_steps(folder, RESULT))
     text = text_of(console)
     assert "port 9092 is taken" in text
-    assert "chaos replay runs/smoke-1" in text
+    assert "chaos replay 'my runs/smoke-1'" in text
     assert "report.html" not in text, "there is no page to point at"
 
 
