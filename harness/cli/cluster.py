@@ -127,7 +127,7 @@ def down(
 @app.command(epilog="Example: chaos cluster start 1")
 def start(broker_id: BrokerId, folder: Folder = DEFAULT_FOLDER) -> None:
     """Start a stopped broker with its data; return when it is registered again."""
-    _run(_attach(folder).start_broker(broker_id))
+    _run(_attach(folder, broker_id).start_broker(broker_id))
 
 
 @app.command(epilog="Example: chaos cluster stop 1 --timeout 10")
@@ -137,13 +137,13 @@ def stop(
     folder: Folder = DEFAULT_FOLDER,
 ) -> None:
     """Shut a broker down cleanly (SIGTERM): it hands its partitions over first."""
-    _run(_attach(folder).stop_broker(broker_id, timeout_s=timeout_s))
+    _run(_attach(folder, broker_id).stop_broker(broker_id, timeout_s=timeout_s))
 
 
 @app.command(epilog="Example: chaos cluster kill 1")
 def kill(broker_id: BrokerId, folder: Folder = DEFAULT_FOLDER) -> None:
     """Kill a broker (SIGKILL)."""
-    _run(_able("kill", folder).kill_broker(broker_id))
+    _run(_able("kill", folder, broker_id).kill_broker(broker_id))
 
 
 @app.command(epilog="Example: chaos cluster pause 1 --at-most 20")
@@ -153,13 +153,13 @@ def pause(
     folder: Folder = DEFAULT_FOLDER,
 ) -> None:
     """Pause a broker (SIGSTOP) until `resume` or for at most `--at-most` seconds."""
-    _run(_able("pause", folder).pause_broker(broker_id, at_most_s=at_most_s))
+    _run(_able("pause", folder, broker_id).pause_broker(broker_id, at_most_s=at_most_s))
 
 
 @app.command(epilog="Example: chaos cluster resume 1")
 def resume(broker_id: BrokerId, folder: Folder = DEFAULT_FOLDER) -> None:
     """Resume a paused broker (SIGCONT)."""
-    _run(_able("pause", folder).resume_broker(broker_id))
+    _run(_able("pause", folder, broker_id).resume_broker(broker_id))
 
 
 def _run(work: Coroutine[Any, Any, Any]) -> Any:
@@ -201,21 +201,24 @@ def _driver(name: str, root: Path, run_id: str) -> "ClusterDriver":
     return driver
 
 
-def _attach(folder: Path) -> "ClusterDriver":
-    """Return the driver of the cluster that runs in a folder; ScenarioError if none does."""
+def _attach(folder: Path, broker_id: int | None = None) -> "ClusterDriver":
+    """Return the driver of the cluster that runs in a folder; ScenarioError if none does, or it lacks that broker."""
     from harness.cluster.layout import ClusterLayout
 
     if not _running(folder):
         raise ScenarioError(f"no cluster runs in {folder}; start one with: {_command('up', folder)}")
     layout = ClusterLayout.load(folder.resolve())
+    ids = (*layout.brokers, *layout.quorum)
+    if broker_id is not None and broker_id not in ids:
+        raise ScenarioError(f"no broker {broker_id}; there are: {', '.join(map(str, ids))}")
     return _driver(layout.driver, layout.root, layout.run_id)
 
 
-def _able(capability: str, folder: Path) -> Any:
-    """Return the driver of the cluster in a folder with a capability; ScenarioError if it lacks it."""
+def _able(capability: str, folder: Path, broker_id: int) -> Any:
+    """Return the driver of the cluster in a folder with a capability; ScenarioError if it lacks it or that broker."""
     from harness.cluster.driver import CAPABILITIES
 
-    driver = _attach(folder)
+    driver = _attach(folder, broker_id)
     if not isinstance(driver, CAPABILITIES[capability]):
         raise ScenarioError(f"the driver {driver.name} cannot {capability} brokers")
     return driver

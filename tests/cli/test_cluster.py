@@ -58,6 +58,8 @@ def test_a_cluster_stays_is_disturbed_and_goes_without_a_trace(chaos: Chaos, fol
         result = chaos(command, "1")
         assert result.exit_code == 0, (command, result.exception)
         assert status(chaos)["brokers"][1]["state"] == state
+    for command in ("start", "stop", "kill", "pause", "resume"):
+        assert isinstance(chaos(command, "9").exception, ScenarioError), "a mistake in the command, not in the cluster"
     assert chaos("stop", "1").exit_code == 0
     assert "stopped" in chaos("status").stdout
 
