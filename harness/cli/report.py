@@ -16,7 +16,9 @@ def report(
     """Rewrite a run's report and print its path."""
     from harness import phases
     from harness.progress import Silent
+    from harness.store.result import RunResult
 
     folder = run_folder(run_path)
     refuse_running(folder)
+    RunResult.load(folder.verdict)  # before the phase is recorded: the run of a killed process would look over
     typer.echo(phases.report(folder, progress=Silent(), alone=single_file))

@@ -13,9 +13,11 @@ from harness.rejudging.rejudge import Rejudged
 from harness.scenario.file import load_scenario, scenario_yaml
 from harness.store.folder import RunFolder
 from harness.store.result import RunResult
+from harness.store.running import State, progressed
 from harness.store.version import write_version
 from harness.sweep.summary import Summary
 from harness.verdict import ExitCode
+from tests.cli.test_status import GONE, wrote
 from tests.cli.test_trend import swept
 from tests.report.trend.test_trend import made
 
@@ -130,9 +132,11 @@ def test_a_damaged_run_is_told_in_our_words(chaos: Any, runs: Path, content: str
     path.unlink()
     if content is not None:
         path.write_text(content, encoding="utf-8")
+    wrote(RunFolder(runs / "a"), [("drive", False)], GONE)
     status, _, err = chaos("report", str(runs / "a"))
     assert (status, sentence in err) == (2, True), err
     assert not any(word in err for word in ("Errno", "Field required", "Input should", "pydantic"))
+    assert progressed(RunFolder(runs / "a")).state is State.ABANDONED, "it is still to be closed by `chaos reap`"
 
 
 @pytest.mark.parametrize(
