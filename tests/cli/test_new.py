@@ -2,9 +2,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+
+from harness.contracts.registry import Kind
+from kafka_chaos.conformance.chosen import chosen
 
 KINDS = ("check", "fault", "workload")
 
@@ -20,6 +24,16 @@ def test_it_writes_plugins_and_their_tests_as_ruff_has_them(chaos: Any, tmp_path
     for arguments in (["check", "--isolated", "--select", "E4,E7,E9,F,I,UP,B"], ["format", "--isolated", "--check"]):
         ran = subprocess.run([ruff, *arguments, "--no-cache", "."], cwd=tmp_path, capture_output=True, text=True)
         assert ran.returncode == 0, ran.stdout
+
+
+def test_a_folder_without_a_slash_is_no_distribution_and_the_message_says_how_it_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config: Any = SimpleNamespace(getoption=lambda _: ["plugins"], getini=lambda _: [])
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "plugins").mkdir()
+    with pytest.raises(pytest.UsageError, match=r"plugins brings no plugins; .*; the folder is written \./plugins"):
+        chosen(config, Kind.FAULT)
 
 
 @pytest.mark.parametrize("there", ["faults/my_own.py", "tests/test_my_own_fault.py"])

@@ -54,5 +54,8 @@ def _named(text: str, known: list[Plugin]) -> list[Plugin]:
     ]
     if not plugins:
         providers = ", ".join(dict.fromkeys(each.provider.name for each in known))
-        raise pytest.UsageError(f"{text} brings no plugins; those that do: {providers}; or name one, as fault:nap")
+        place = f"; the folder is written ./{text}" if "/" not in text and Path(text).is_dir() else ""
+        raise pytest.UsageError(
+            f"{text} brings no plugins; those that do: {providers}; or name one, as fault:nap{place}"
+        )
     return plugins
