@@ -155,15 +155,18 @@ def run_folder(path: Path) -> "RunFolder":
 
 
 def refuse_running(folder: "RunFolder") -> None:
-    """Refuse a run that a process still carries out: its evidence grows, and its record of phases is written.
+    """Refuse a run whose evidence grows or is read by a process.
+
+    One whose cluster is stopped may be judged, though the process that has done that is alive: a notebook, a test.
 
     Raises:
-        Refused: it goes on.
+        Refused: a phase goes on, or more evidence is to come.
     """
+    from harness.store.phase_log import BEFORE_JUDGING
     from harness.store.running import State, progressed
 
     how = progressed(folder)
-    if how.state is State.RUNNING:
+    if how.state is State.RUNNING and how.entry and not (how.entry.over and how.entry.phase not in BEFORE_JUDGING):
         raise Refused(f"{folder.root} is not over: {how.text}; `chaos status` shows it, `chaos abort` ends it")
 
 

@@ -39,6 +39,8 @@ class Phase(StrEnum):
 
 GATHERING = frozenset({Phase.DRIVE, Phase.COLLECT})
 """Phases that make the evidence; a retry cannot repeat one that was cut off."""
+BEFORE_JUDGING = GATHERING | {Phase.START}
+"""Phases after which more evidence comes; `stop` is the last that adds some."""
 SIGN_EVERY_S = 0.25
 """A phase that is killed is seen to last up to this much less."""
 

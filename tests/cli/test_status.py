@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from harness.cli.options import refuse_running
 from harness.store.folder import RunFolder
 from harness.store.running import State, progressed
 from harness.system.pids import ProcessIdentity, identify
@@ -101,13 +102,28 @@ def test_what_cannot_be_aborted_is_refused(
 
 
 @pytest.mark.parametrize("command", ["why", "explain", "report", "rejudge"])
-def test_what_is_not_over_is_neither_judged_nor_told(chaos: Any, folder: RunFolder, command: str) -> None:
+@pytest.mark.parametrize(
+    ("phases", "how"),
+    [
+        pytest.param([("drive", False)], "running, in drive", id="under load"),
+        pytest.param([("drive", True)], "running, after drive", id="before its evidence is collected"),
+        pytest.param([*ALL[:4], ("judge", False)], "running, in judge", id="it is judged"),
+    ],
+)
+def test_what_is_not_over_is_neither_judged_nor_told(
+    chaos: Any, folder: RunFolder, phases: list[tuple[str, bool]], how: str, command: str
+) -> None:
     folder.plan.touch()
-    wrote(folder, [("drive", False)], own())
+    wrote(folder, phases, own())
     log = folder.phases.read_bytes()
     code, _, err = chaos(command, str(folder.root))
-    assert (code, "is not over: running, in drive" in err) == (2, True), err
+    assert (code, f"is not over: {how}" in err) == (2, True), err
     assert folder.phases.read_bytes() == log, "`chaos status` and the reaper go by its last line"
+
+
+def test_what_is_stopped_may_be_judged_though_its_process_is_alive(folder: RunFolder) -> None:
+    wrote(folder, ALL[:4], own())
+    refuse_running(folder)
 
 
 def test_a_run_of_airflow_is_ended_there(chaos: Any, folder: RunFolder) -> None:
