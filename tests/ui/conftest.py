@@ -5,10 +5,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, TypeVar
 
 import pytest
 from selenium import webdriver
-from selenium.common.exceptions import StaleElementReferenceException
+from selenium.common.exceptions import WebDriverException
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -24,12 +25,18 @@ CHROMEDRIVER = shutil.which("chromedriver")
 ARTIFACTS = Path("artifacts")
 WIDTH, NARROW, HEIGHT = 1400, 400, 1000
 TIMEOUT_S = 120.0
+Seen = TypeVar("Seen")
+TEXTS = "return [...document.querySelectorAll(arguments[0])].map(element => element.innerText.trim())"
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run")
 
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Looks at pages, clicks and types; waits for what should be there, up to `TIMEOUT_S`."""
+    """Looks at pages, clicks and types; waits for what should be there, up to `TIMEOUT_S`.
+
+    The driver refuses in several ways when a page is drawn anew or loaded again between a question and its answer: a
+    stale element, a node that "does not belong to the document", a loader that has changed. Here each means "not yet".
+    """
 
     driver: webdriver.Chrome
     base_url: str
@@ -50,30 +57,33 @@ class Person:
         self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
 
     def wait(self, look: Callable[[webdriver.Chrome], object], what: str, timeout_s: float = TIMEOUT_S) -> None:
-        WebDriverWait(self.driver, timeout_s).until(look, f"{what}: not seen")
+        self._until(look, f"{what}: not seen", timeout_s)
 
     def find(self, selector: str) -> WebElement:
         """Return the first element of a CSS selector when it can be seen."""
         place = (By.CSS_SELECTOR, selector)
-        return WebDriverWait(self.driver, TIMEOUT_S).until(seen.visibility_of_element_located(place), selector)
+        return self._until(seen.visibility_of_element_located(place), selector)
 
     def named(self, text: str, kind: str = "*") -> WebElement:
         """Return the element that says exactly this when it can be clicked."""
         place = (By.XPATH, f"//{kind}[normalize-space()='{text}']")
-        return WebDriverWait(self.driver, TIMEOUT_S).until(seen.element_to_be_clickable(place), text)
+        return self._until(seen.element_to_be_clickable(place), text)
 
     def texts(self, selector: str) -> list[str]:
-        """Return what the elements of a CSS selector say now; nothing while the page is being drawn anew."""
-        try:
-            return [element.text for element in self.driver.find_elements(By.CSS_SELECTOR, selector)]
-        except StaleElementReferenceException:
-            return []
+        """Return what the elements of a CSS selector say now, asked at one blow: the page may be drawn anew."""
+        return self.driver.execute_script(TEXTS, selector)  # type: ignore[no-any-return]
+
+    def _until(
+        self, look: Callable[[webdriver.Chrome], Seen | Literal[False]], what: str, timeout_s: float = TIMEOUT_S
+    ) -> Seen:
+        """Return what `look` gives as soon as it is something."""
+        return WebDriverWait(self.driver, timeout_s, ignored_exceptions=[WebDriverException]).until(look, what)
 
     @contextmanager
     def inside(self, frame: str) -> Iterator[None]:
         """Look into a frame, and afterwards at the page around it again."""
         place = (By.CSS_SELECTOR, frame)
-        WebDriverWait(self.driver, TIMEOUT_S).until(seen.frame_to_be_available_and_switch_to_it(place), frame)
+        self._until(seen.frame_to_be_available_and_switch_to_it(place), frame)
         yield
         self.driver.switch_to.parent_frame()
 

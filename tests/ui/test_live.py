@@ -31,7 +31,7 @@ def test_it_shows_what_goes_on_and_becomes_the_page_of_a_run_that_is_over(person
     add(folder.operations_of("p"), *sent(0, 100.0, 0.1), *sent(1, 103.0, 0.1))
     add(folder.journal, step(0, "intended", at_s=101.0))
     person.goto(f"/kafka-chaos/runs/{RUN}")
-    person.wait(lambda _: "1 of 1 registered" in person.find("[data-now]").text, "the broker")
+    person.wait(lambda _: "1 of 1 registered" in "".join(person.texts("[data-now]")), "the broker")
     person.wait(lambda driver: len(driver.find_elements("css selector", ".live .window")) == 4, "the fault, four times")
     person.wait(lambda _: any("kill 1 (1.0 s to now)" in text for text in person.texts(".live p")), "since when")
     assert person.driver.execute_script(DRAWN), "every line has points"
