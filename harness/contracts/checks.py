@@ -72,6 +72,9 @@ class Settings:
     """The brokers' own `min.insync.replicas`, for topics without a value; 0 if it is not known."""
     session_timeout_ms: int = 18_000
     """How long a silent broker stays registered: Kafka's `zookeeper.session.timeout.ms`."""
+    quorum_fetch_timeout_ms: int = 0
+    """How long a leader of a quorum goes without fetches of a majority: Kafka's `controller.quorum.fetch.timeout.ms`;
+    0 if it is not known."""
     inherited_by_topics: str = ""
     """What topics inherit of the brokers' properties files, as name=value separated by semicolons; empty if unknown."""
     tombstones_seen_ms: int = 86_400_000

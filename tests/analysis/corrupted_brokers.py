@@ -507,6 +507,21 @@ def _restarted(run: Evidence, *, closed: bool) -> tuple[int, list[Line]] | None:
     return None
 
 
+def lead_on_in_quorum(run: Evidence) -> bool:
+    """Two brokers were elected by a quorum, the first of which logs nothing more until a minute later."""
+    last = max(line["mono"] for line in run.lines(STATE_CHANGES))
+    for broker, epoch, at_s in ((1, 1001, 100), (2, 1002, 101)):
+        say(
+            run,
+            broker,
+            "controller_elected",
+            controller_epoch=epoch,
+            epoch_zk_version=None,
+            mono=last + 1_000 * at_s * MS,
+        )
+    return say(run, 1, "controller_resigned", controller_epoch=1001, reason="another epoch", mono=last + 160_000 * MS)
+
+
 def trust_after_crash(run: Evidence) -> bool:
     restarted = _restarted(run, closed=False)
     return restarted is not None and _load(run, restarted[0])

@@ -227,6 +227,16 @@ def told_follower(high_watermark: int | None, **other: Any) -> Row:
     return "follower_watermarks", row | {"high_watermark": high_watermark} | other
 
 
+def led_quorum(broker: int, epoch: int, *, led_until_ns: int, **other: Any) -> Row:
+    """A broker that a quorum elected, by default at 0 s."""
+    return "quorum_terms", {
+        "run_id": RUN,
+        **_line(broker),
+        "controller_epoch": epoch,
+        "led_until_ns": led_until_ns,
+    } | other
+
+
 def found_log(**other: Any) -> Row:
     """A log of broker 2 from offset 3 to 9, synced up to 7, that is trusted after a clean stop."""
     row = {**_HERE, **_line(2), "clean": True, "log_start_offset": 3, "log_end_offset": 9, "recovery_point": 7}

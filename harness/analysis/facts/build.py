@@ -60,6 +60,7 @@ from harness.analysis.facts.protocol import (
     state_writes,
     unexpected_errors,
 )
+from harness.analysis.facts.quorum import quorum_terms
 from harness.analysis.facts.steps import (
     end_offsets,
     poll_steps,
@@ -156,6 +157,7 @@ def facts_from_tables(
         clients.SCRIPTS.name: lambda: scripts(operations),
         clients.PROMISED_ANSWERS.name: lambda: promised_answers(operations),
         protocol.ELECTIONS.name: lambda: elections(lines),
+        protocol.QUORUM_TERMS.name: lambda: quorum_terms(lines, tables[LIVES]),
         protocol.CONTROLLER_PASSES.name: lambda: controller_passes(lines),
         protocol.STATE_WRITES.name: lambda: state_writes(lines),
         protocol.CONTROL_REQUESTS.name: lambda: control_requests(lines),

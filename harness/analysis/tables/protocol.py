@@ -87,6 +87,14 @@ CONTROLLER_PASSES = PROTOCOL_TABLES.declare(
     Column("czxids", "array<bigint>", "transactions that registered them"),
 )
 
+QUORUM_TERMS = PROTOCOL_TABLES.declare(
+    "quorum_terms",
+    "one election of a leader by a quorum of controllers, by the leader's log",
+    *LINE,
+    Column("controller_epoch", "int", "its epoch"),
+    Column("led_until_ns", "bigint", "when it resigned, or when its process logged its last line"),
+)
+
 BELIEFS = PROTOCOL_TABLES.declare(
     "beliefs",
     "one decision of a controller that rests on the brokers that it took for alive, an election that gave a leader "

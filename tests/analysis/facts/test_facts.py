@@ -23,6 +23,7 @@ from harness.events import (
     ControllerElected,
     ControllerEvent,
     ControllerReady,
+    ControllerResigned,
     ControlReceive,
     ControlSend,
     Election,
@@ -1360,6 +1361,28 @@ def test_a_loaded_log_has_what_the_last_life_with_logs_left(rows: Rows) -> None:
         ("life-0", False, 3),
         ("life-2", True, 2),
     ]
+
+
+@case
+def leaders_of_a_quorum(out: RunWriter) -> None:
+    """Broker 1 leads twice and resigns once, as other lines follow; broker 2 says that it was elected by ZooKeeper."""
+    for life, line in (
+        ("a", ControllerElected(controller_epoch=1, epoch_zk_version=None)),
+        ("a", ControllerResigned(controller_epoch=1, reason="")),
+        ("a", ControllerElected(controller_epoch=4, epoch_zk_version=None)),
+        ("a", LogsClose()),
+        ("b", LogsClose()),
+    ):
+        out.clock.tick()
+        out.event(1, line, life=life)
+    out.event(2, ControllerElected(controller_epoch=9, epoch_zk_version=9))
+
+
+def test_a_leader_of_a_quorum_leads_until_it_resigns_or_says_nothing_more(rows: Rows) -> None:
+    first, second = rows(leaders_of_a_quorum, "quorum_terms", "controller_epoch")
+    tick = second["time_ns"] - first["led_until_ns"]
+    assert [(row["broker"], row["controller_epoch"], row["seq"]) for row in (first, second)] == [(1, 1, 0), (1, 4, 2)]
+    assert first["led_until_ns"] - first["time_ns"] == second["led_until_ns"] - second["time_ns"] == tick > 0
 
 
 def acts_on(*properties: str, hosted: bool = True) -> ConfigurationInForce:

@@ -3,7 +3,15 @@
 import pytest
 
 from harness.cluster.systems.kafka.log_reader import LogReader, line_of, wording
-from harness.events import BrokerRegistered, BrokerStop, Compaction, ControllerElected, ControlReceive, Event
+from harness.events import (
+    BrokerRegistered,
+    BrokerStop,
+    Compaction,
+    ControllerElected,
+    ControllerResigned,
+    ControlReceive,
+    Event,
+)
 from tests.cluster.systems.test_events_of_isrs import FETCHED, wanted
 from tests.cluster.systems.test_log_reader import (
     APPENDED,
@@ -37,6 +45,14 @@ LED = (
     f"{AT}org.apache.kafka.controller.QuorumController: [QuorumController id=0] Becoming the active controller at"
     " epoch 1, next write offset 1."
 )
+QUORUM = f"{AT}org.apache.kafka.controller.QuorumController: [QuorumController id=0] "
+RENOUNCED = (
+    f"{QUORUM}Renouncing the leadership due to a metadata log event. We were the leader at epoch 1, but in the new"
+    " epoch 2, the leader is (none). Reverting to last stable offset 43."
+)
+FOLLOWS = f"{QUORUM}In the new epoch 2, the leader is 1."
+ELECTED = ControllerElected(controller_epoch=1, epoch_zk_version=None)
+RESIGNED = ControllerResigned(controller_epoch=1, reason="another epoch")
 HANDED_OVER = f"{LIFECYCLE}The controller has asked us to exit controlled shutdown."
 STILL_LEADS = (
     f"{AT}state.change.logger: [Broker id=0] Skipped the become-leader state change for my.orders-2-1 with topic id"
@@ -67,7 +83,10 @@ def in_java(line: str) -> str:
     [
         pytest.param([BEGUN], [STARTED], id="a process starts"),
         pytest.param([INCARNATED, REGISTERED], [BrokerRegistered(czxid=19)], id="it is registered"),
-        pytest.param([LED], [ControllerElected(controller_epoch=1, epoch_zk_version=None)], id="it leads the quorum"),
+        pytest.param([LED], [ELECTED], id="it leads the quorum"),
+        pytest.param([LED, RENOUNCED, FOLLOWS], [ELECTED, RESIGNED], id="it leads the quorum no longer"),
+        pytest.param([LED, FOLLOWS], [ELECTED, RESIGNED], id="it gave up after an error, and another one leads"),
+        pytest.param([FOLLOWS], [], id="another one leads the quorum"),
         pytest.param([STOPPED], [BrokerStop(controlled=False)], id="it stops, and no controller let it go"),
         pytest.param([HANDED_OVER, STOPPED], [BrokerStop(controlled=True)], id="it stops when it may"),
         pytest.param([LEADER], [leads()], id="it leads a partition, in the words of before"),
@@ -109,7 +128,7 @@ def test_what_lines_tell(lines: list[str], events: list[Event]) -> None:
     [
         pytest.param([BEGUN, STOPPED], [STARTED, BrokerStop(controlled=False)], id="a process starts and stops"),
         pytest.param([INCARNATED, REGISTERED], [BrokerRegistered(czxid=19)], id="it is registered"),
-        pytest.param([LED], [ControllerElected(controller_epoch=1, epoch_zk_version=None)], id="it leads the quorum"),
+        pytest.param([LED], [ELECTED], id="it leads the quorum"),
         pytest.param([HANDED_OVER, STOPPED], [BrokerStop(controlled=True)], id="it stops when it may"),
         pytest.param([START, CONNECTED], [], id="what belongs to ZooKeeper is nothing"),
     ],
@@ -132,6 +151,7 @@ def test_a_process_calls_itself_by_its_incarnation() -> None:
     [
         pytest.param(REGISTERED.replace("with broker epoch 19", "in epoch 19"), id="a registration"),
         pytest.param(LED.replace("at epoch 1,", "at 1,"), id="a leader of the quorum"),
+        pytest.param(RENOUNCED.replace("due to a", "by a"), id="a leader that resigns"),
         pytest.param(INCARNATED.replace(" is now STARTING.", " starts."), id="an incarnation"),
     ],
 )

@@ -29,6 +29,7 @@ from harness.events import (
     Compaction,
     ControlledPartition,
     ControllerElected,
+    ControllerResigned,
     ControlReceive,
     Event,
     HighWatermark,
@@ -98,9 +99,16 @@ def is_incarnated(process: ProcessState, match: re.Match[str]) -> None:
     process.session = int.from_bytes(urlsafe_b64decode(match["incarnation"] + "==")[8:])
 
 
-def leads_quorum(_process: ProcessState, match: re.Match[str]) -> Event:
+def leads_quorum(process: ProcessState, match: re.Match[str]) -> Event:
     """It leads the quorum of controllers."""
-    return ControllerElected(controller_epoch=int(match["epoch"]), epoch_zk_version=None)
+    process.quorum_epoch = int(match["epoch"])
+    return ControllerElected(controller_epoch=process.quorum_epoch, epoch_zk_version=None)
+
+
+def resigns(process: ProcessState, _match: re.Match[str]) -> Event | None:
+    """It no longer leads the quorum of controllers, if it did: the first line that says so, or another's election."""
+    epoch, process.quorum_epoch = process.quorum_epoch, -1
+    return ControllerResigned(controller_epoch=epoch, reason="another epoch") if epoch >= 0 else None
 
 
 def is_elected(_process: ProcessState, match: re.Match[str]) -> Event:

@@ -15,6 +15,7 @@ from harness.events import (
     BrokerStop,
     Compaction,
     ControllerElected,
+    ControllerResigned,
     ControlReceive,
     Event,
     HighWatermark,
@@ -123,6 +124,14 @@ PATTERNS = (
         line_events.leads_quorum,
         quorum=True,
         watched=r"\[.*\] Becoming the active controller .*",
+    ),
+    Pattern(
+        ControllerResigned,
+        "org.apache.kafka.controller.QuorumController",
+        r"\[.*\] (?:Renouncing the leadership due to a metadata log event\..*|In the new epoch \d+, the leader is .*)",
+        line_events.resigns,
+        quorum=True,
+        watched=r"\[.*\] (?:Renouncing the leadership|In the new epoch) .*",
     ),
     Pattern(BrokerStop, "kafka.server.KafkaServer", r"\[.*\],? shut down completed", line_events.stops, quorum=False),
     Pattern(

@@ -97,6 +97,8 @@ class ProcessState:
     broker_epoch: int = -1
     """czxid of its registration."""
     expired: bool = False
+    quorum_epoch: int = -1
+    """Epoch in which it leads the quorum of controllers; -1 if it does not."""
     disk_error: str = ""
     """The last that it told of."""
     handed_over: bool = False
