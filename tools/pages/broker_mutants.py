@@ -5,11 +5,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from jinja2 import Environment
 
+from tools.broker_mutants import guided
 from tools.broker_mutants.mutants import LEFT_OUT
 from tools.broker_mutants.reasons import unreached
 from tools.broker_mutants.results import HEADINGS, RESULTS, About, Measurement, Row, cells, counts, read_measurement
 from tools.broker_mutants.trial import Outcome
 from tools.pages.page import Page
+from tools.results.rows import load
 
 _HEAD = """\
 # What sweeps reach and find: mutants of the broker
@@ -34,6 +36,17 @@ the broker has changed. Mutants that no history can distinguish from the broker 
 
 ![Outcomes of every measurement, in percent](broker-mutants.svg)
 """
+_GUIDED = """\
+## Guided against blind search
+
+    python -m tools.broker_mutants.guided SCENARIO BUG… --seeds 10
+
+puts planted bugs to both kinds of search. The cells say how many schedules a search takes until the first finding: the
+median of its seeds, and the quartiles. A seed that found nothing counts as one schedule more than it had. *Ratio* is
+blind by guided, of the medians.
+
+| planted bug | scenario | seeds | most | blind | guided | ratio | commit | load |
+|---|---|---|---|---|---|---|---|---|"""
 _MODULES = """\
 ## Modules that are left out
 
@@ -81,8 +94,23 @@ def page() -> str:
         parts += ["## All measurements\n", _table("commit, sample, battery", rows)]
         parts += _latest(every[-1])
         parts += _executed(every[-1].about)
+    parts += _guided()
     parts += [_MODULES, *(f"| `{module}` | {why} |" for module, why in LEFT_OUT.items())]
     return "\n".join(parts) + "\n"
+
+
+def _guided() -> Iterator[str]:
+    """Yield the table of guided searches, if there were any."""
+    rows = load(guided.RESULTS)
+    if not rows:
+        return
+    yield _GUIDED
+    for row in rows:
+        blind, by_guide = (guided.middle(row[kind], row["most"]) for kind in (guided.BLIND, guided.GUIDED))
+        spread = [f"{median:g} ({lower:g} to {upper:g})" for median, lower, upper in (blind, by_guide)]
+        known = [f"`{row['bug']}`", row["scenario"], len(row[guided.BLIND]), row["most"], *spread]
+        yield f"| {' | '.join(map(str, known))} | {blind[0] / by_guide[0]:.1f} | {row['commit']} | {row['load']} |"
+    yield ""
 
 
 def plot() -> str:

@@ -2,8 +2,8 @@
 
 A majority that elects another leader no longer fetches from the one before. That one resigns when no majority has
 fetched from it for 1.5 times `controller.quorum.fetch.timeout.ms` (KIP-595, KAFKA-15489: before Kafka 3.7 it never
-did), or as soon as it hears of the new epoch. A cut network is no excuse. A leader that stood still, was slow or had its
-clock set is not accused.
+did), or as soon as it hears of the new epoch. A cut network is no excuse. A leader that stood still, was slow or had
+its clock set is not accused.
 """
 
 from typing import ClassVar
