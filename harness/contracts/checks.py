@@ -39,6 +39,7 @@ FINDING_COLUMNS: tuple[tuple[str, str], ...] = (
 )
 
 
+QUORUM_FETCH_TIMEOUT = "controller.quorum.fetch.timeout.ms"
 ANY_TOPIC = "*"
 """As a name in a list of topics: each of them may be meant."""
 
@@ -171,6 +172,9 @@ class Check:
     """
     fields: ClassVar[tuple[str, ...]] = ()
     """Fields of state changes that it uses, as kind.field, and kinds that no fact needs but its answer does."""
+    properties: ClassVar[tuple[str, ...]] = ()
+    """Properties of brokers that its answer depends on; of a cluster that may not have Kafka's defaults, they must be
+    stated."""
     judges_without: ClassVar[tuple[str, ...]] = ()
     """Kinds of state changes and of excusing evidence that it uses if present; it judges without them too."""
 

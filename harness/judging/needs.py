@@ -120,7 +120,7 @@ def _gaps(check: Check, emits: Emits) -> set[str]:
     kinds -= dispensable
     kinds |= events_of(facts) & emits.not_yet
     absent = {name for name in check.fields if name.partition(".")[0] not in emits.kinds}
-    return kinds | absent | (set(check.fields) & emits.missing_fields)
+    return kinds | absent | (set(check.fields) & emits.missing_fields) | (set(check.properties) & emits.unstated)
 
 
 def _uncollected(facts: Iterable[str], emits: Emits) -> set[str]:
@@ -152,15 +152,20 @@ def tables_without_evidence(run: Run) -> dict[str, str]:
 
 
 def why_not_emitted(emits: Emits, events: Iterable[str]) -> str:
-    """Return why something cannot be judged: events that the brokers do not log, or commands that are not given."""
-    if emits.system.name == EXTERNAL:
-        lacking = {_COPIED.get(event, "logs") for event in events}
-        return f"the cluster file has no command that copies {', '.join(sorted(lacking))}"
-    if not_yet := sorted(emits.not_yet & set(events)):
+    """Return why something cannot be judged: what is not copied, not logged, or not stated."""
+    events = set(events)
+    logged = events - emits.unstated
+    uncopied = logged if emits.system.name == EXTERNAL else logged & emits.uncollected
+    if uncopied:
+        commands = {_COPIED.get(event, "logs") for event in uncopied}
+        return f"the cluster file has no command that copies {', '.join(sorted(commands))}"
+    if not_yet := sorted(emits.not_yet & logged):
         return f"an earlier version of the harness recorded this run, in which {emits.system.name} does not log " + (
             ", ".join(not_yet)
         )
-    return f"{emits.system.name} does not log {', '.join(sorted(events))}"
+    if logged:
+        return f"{emits.system.name} does not log {', '.join(sorted(logged))}"
+    return f"the scenario does not state the cluster's {', '.join(sorted(events))}"
 
 
 def fewer_than_named(scenario: Scenario, untried: Sequence[CheckResult]) -> list[Remark]:

@@ -27,6 +27,8 @@ class Emits:
     """Fields that are never set, as kind.field."""
     not_yet: frozenset[str]
     """Kinds and fields that the system logs today, and that the harness that recorded the run did not."""
+    unstated: frozenset[str]
+    """Properties of an existing cluster that the scenario does not state: it may not have Kafka's defaults."""
     uncollected: frozenset[str]
     """The kinds of evidence that cannot be collected of the cluster."""
     compacts: bool
@@ -58,6 +60,7 @@ def emits_of(scenario: Scenario, recorded: Logged | None = None) -> Emits:
         kinds=system.emits - kinds,
         missing_fields=system.missing_fields | fields,
         not_yet=frozenset(kinds | fields),
+        unstated=frozenset(brokers.keys() - scenario.cluster.properties.keys() if scenario.cluster.external else ()),
         uncollected=uncollected,
         compacts=_compacts(scenario, brokers["log.cleanup.policy"]),
         expires=60 * int(brokers["offsets.retention.minutes"]) <= scenario.duration_s + AROUND_LOAD_S,

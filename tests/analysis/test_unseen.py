@@ -10,7 +10,6 @@ from pyspark.sql import SparkSession
 from harness.analysis import subjects
 from harness.analysis.check_helpers.configurations import PROPERTIES_KNOWN
 from harness.analysis.check_helpers.open_requests import CLIENTS_LIVE, DEADLINE_S
-from harness.analysis.check_helpers.quorum import REPLACED_LEADERS
 from harness.analysis.check_helpers.transactions import TRANSACTIONS_WHOLE
 from harness.analysis.subjects import subjects_of
 from harness.analysis.tables.schemas import TABLES
@@ -103,8 +102,6 @@ def later(number: int) -> Row:
     return sent("w", 0, invoke_ns=0, complete_ns=DEADLINE_S * 1_000_000_000, process=f"p{number}")
 
 
-BY_SETTINGS = {REPLACED_LEADERS}
-"""Subjects of which the settings decide whether all pieces are seen, or none."""
 SPECIAL: dict[Subject, tuple[Rows, str]] = {
     subjects.RECORDS_READ: (
         lambda seen: [*sends(), *(read(f"v{number}", 0, partition=number) for number in seen)],
@@ -189,7 +186,7 @@ def evidence_of(subject: Subject) -> tuple[Rows, str] | None:
     """Return what a subject's pieces are known by; none for one whose pieces are all seen by their nature."""
     if subject in SPECIAL:
         return SPECIAL[subject]
-    return of_fact(subject.facts[-1]) if subject.unseen and subject not in BY_SETTINGS else None
+    return of_fact(subject.facts[-1]) if subject.unseen else None
 
 
 def called(subject: Subject) -> str:

@@ -81,7 +81,7 @@ test_who_leads_a_quorum_for_too_long = table_of("quorum-leader-resigns", CASES)
 
 
 @pytest.mark.spark
-def test_a_leader_may_lead_for_a_time_that_is_not_known(spark: SparkSession) -> None:
+def test_leaders_are_judged_whose_time_is_known(spark: SparkSession) -> None:
     rows = [*quorum(until_s=8), injected(fault="clock", targets=["4"], healed_s=1)]
     rows += [
         led_quorum(4, 7, time_ns=20 * S, led_until_ns=30 * S),
@@ -90,11 +90,11 @@ def test_a_leader_may_lead_for_a_time_that_is_not_known(spark: SparkSession) -> 
     subject = registry.check("quorum-leader-resigns").about
     assert subject is not None
 
-    def unseen(settings: Settings) -> dict[str, int]:
+    def pieces(settings: Settings) -> list[str]:
         made = facts(spark, *rows)
-        pieces = subject.pieces(settings, *(made[name] for name in subject.facts)).collect()
-        assert {row["number"] for row in pieces} == {1}
-        return {row["place"]: row["unseen"] for row in pieces}
+        found = subject.pieces(settings, *(made[name] for name in subject.facts)).collect()
+        assert {(row["number"], row["unseen"]) for row in found} <= {(1, 0)}
+        return sorted(row["place"] for row in found)
 
-    assert unseen(STRICT) == {"broker 1": 1, "broker 2": 1, "broker 4": 1}
-    assert unseen(replace(STRICT, quorum_fetch_timeout_ms=1)) == {"broker 1": 0, "broker 2": 0, "broker 4": 1}
+    assert pieces(STRICT) == []
+    assert pieces(replace(STRICT, quorum_fetch_timeout_ms=1)) == ["broker 1", "broker 2"]

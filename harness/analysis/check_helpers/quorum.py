@@ -8,13 +8,14 @@ from harness.contracts.checks import Settings, Subject
 _TERM = ("run_id", "broker", "incarnation", "seq", "controller_epoch", "time_ns", "led_until_ns")
 
 
-def replaced_leaders(terms: DataFrame, windows: DataFrame) -> DataFrame:
+def replaced_leaders(settings: Settings, terms: DataFrame, windows: DataFrame) -> DataFrame:
     """One row a leader after which another broker was elected, at `since_ns`, by its own log.
 
-    `clock_set` is true where a fault set the leader's clock, so that its log may tell another time.
+    One whose clock a fault has set is left out, because its log may tell another time; so are all where the quorum's
+    time-out is not known.
     """
     of_clocks = windows.where(F.col("fault") == "clock").select("run_id", F.explode("targets").alias("target"))
-    clocks = of_clocks.select("run_id", F.col("target").try_cast("int").alias("broker")).distinct()
+    clocks = of_clocks.select("run_id", F.col("target").try_cast("int").alias("broker"))
     later = terms.select(
         "run_id",
         F.col("broker").alias("next_broker"),
@@ -22,28 +23,25 @@ def replaced_leaders(terms: DataFrame, windows: DataFrame) -> DataFrame:
         F.col("time_ns").alias("since_ns"),
     )
     return (
-        terms.join(later, on="run_id", how="inner")
+        terms.where(F.lit(settings.quorum_fetch_timeout_ms) != 0)
+        .join(clocks, on=["run_id", "broker"], how="left_anti")
+        .join(later, on="run_id", how="inner")
         .where((F.col("next_epoch") > F.col("controller_epoch")) & (F.col("next_broker") != F.col("broker")))
         .groupBy(*_TERM)
         .agg(F.min(F.struct("since_ns", "next_epoch", "next_broker")).alias("next"))
         .select(*_TERM, "next.*")
-        .join(clocks.withColumn("clock_set", F.lit(True)), on=["run_id", "broker"], how="left")
-        .withColumn("clock_set", F.coalesce("clock_set", F.lit(False)))
     )
 
 
 def _pieces(settings: Settings, terms: DataFrame, windows: DataFrame) -> DataFrame:
-    return replaced_leaders(terms, windows).select(
+    return replaced_leaders(settings, terms, windows).select(
         "run_id",
         F.concat(F.lit("broker "), "broker").alias("place"),
         F.lit(1).cast("bigint").alias("number"),
-        ((F.lit(settings.quorum_fetch_timeout_ms) == 0) | F.col("clock_set")).cast("bigint").alias("unseen"),
+        F.lit(0).cast("bigint").alias("unseen"),
     )
 
 
 REPLACED_LEADERS = Subject(
-    facts=("quorum_terms", "fault_windows"),
-    pieces=_pieces,
-    what="leaders of the quorum that were replaced",
-    unseen="led for a time that is not judged: their time-out is not known, or a fault set their clock",
+    facts=("quorum_terms", "fault_windows"), pieces=_pieces, what="leaders of the quorum that were replaced"
 )

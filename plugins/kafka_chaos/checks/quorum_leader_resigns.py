@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from harness.analysis.check_helpers.disturbances import without_disturbed
 from harness.analysis.check_helpers.findings import event, finding, phrase
 from harness.analysis.check_helpers.quorum import REPLACED_LEADERS, replaced_leaders
-from harness.contracts.checks import Check, Settings, Subject
+from harness.contracts.checks import QUORUM_FETCH_TIMEOUT, Check, Settings, Subject
 
 RESIGNS_WITHIN_NS = 20_000_000_000
 """How much longer a busy machine may take."""
@@ -40,14 +40,14 @@ class QuorumLeaderResigns(Check):
     )
     needs: ClassVar[tuple[str, ...]] = ("topics",)
     reads: ClassVar[tuple[str, ...]] = ("quorum_terms", "fault_windows")
+    properties: ClassVar[tuple[str, ...]] = (QUORUM_FETCH_TIMEOUT,)
     about: ClassVar[Subject] = REPLACED_LEADERS
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a leader that led for too long."""
         timeout_ns = F.lit(settings.quorum_fetch_timeout_ms).cast("bigint") * 1_500_000
         rows = (
-            replaced_leaders(facts["quorum_terms"], facts["fault_windows"])
-            .where(~F.col("clock_set") & (timeout_ns != 0))
+            replaced_leaders(settings, facts["quorum_terms"], facts["fault_windows"])
             .withColumn("to_ns", F.col("since_ns") + timeout_ns + RESIGNS_WITHIN_NS)
             .where(F.col("led_until_ns") > F.col("to_ns"))
         )
