@@ -159,6 +159,8 @@ def why_not_emitted(emits: Emits, events: Iterable[str]) -> str:
     if uncopied:
         commands = {_COPIED.get(event, "logs") for event in uncopied}
         return f"the cluster file has no command that copies {', '.join(sorted(commands))}"
+    if logged & emits.apart:
+        return "the logs of separate controllers are not collected"
     if not_yet := sorted(emits.not_yet & logged):
         return f"an earlier version of the harness recorded this run, in which {emits.system.name} does not log " + (
             ", ".join(not_yet)

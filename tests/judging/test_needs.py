@@ -51,6 +51,16 @@ def test_a_compacted_topic_is_judged_of_releases_that_log_no_leaderships(check: 
     assert answerable(before).judged == [check]
 
 
+def test_the_logs_of_separate_controllers_are_not_collected() -> None:
+    together = KAFKA.model_copy(update={"system": "kafka:4.4.0"})
+    cluster = together.cluster.model_copy(update={"controllers": 3, "separate_controllers": True})
+    apart = answerable(together.model_copy(update={"cluster": cluster})).without_evidence
+    before = answerable(together).without_evidence
+    (more,) = [answer for answer in apart if answer not in before]
+    assert more.check == "quorum-leader-resigns"
+    assert more.reason == "the logs of separate controllers are not collected"
+
+
 EVERYTHING = logged_by(system_named("python"))
 
 
