@@ -18,6 +18,7 @@ from harness.cli.kafka import app as kafka_app
 from harness.cli.keep import keep
 from harness.cli.list import list_
 from harness.cli.new import new
+from harness.cli.options import OneRun
 from harness.cli.plan import plan
 from harness.cli.reap import reap
 from harness.cli.rejudge import rejudge
@@ -86,7 +87,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for _name, (_heading, _command, _example) in COMMANDS.items():
-    app.command(_name, epilog=f"Example: chaos {_name} {_example}", rich_help_panel=_heading)(_command)
+    _class = OneRun if "run_path" in _command.__annotations__ else None
+    _epilog = f"Example: chaos {_name} {_example}"
+    app.command(_name, cls=_class, epilog=_epilog, rich_help_panel=_heading)(_command)
 for _commands in (cluster_app, images_app, kafka_app):
     app.add_typer(_commands, rich_help_panel=CLUSTERS)
 

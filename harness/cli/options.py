@@ -3,17 +3,17 @@
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from harness.errors import Refused, ScenarioError
-from harness.store.folder import LIBRARY
+from harness.store.folder import LIBRARY, RunFolder
 from harness.values import MAX_SEED
 
 if TYPE_CHECKING:
     from harness.scenario.model import Scenario
-    from harness.store.folder import RunFolder
 
 ScenarioName = Annotated[
     str, typer.Argument(metavar="SCENARIO", help="A built-in scenario, or the path of a YAML file.")
@@ -106,6 +106,22 @@ Verbose = Annotated[bool, typer.Option("--verbose", "-v", help="Also list each p
 Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
+class OneRun(TyperCommand):
+    """A command that takes one run, which may be written as `runs/*` if there is only one."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments, without the library that all reports share.
+
+        Raises:
+            ScenarioError: several are runs.
+        """
+        runs = [each for each in args if os.access(RunFolder(Path(each)).plan, os.F_OK)]
+        if len(runs) > 1:
+            command = f"`{ctx.command_path}` takes one run"
+            raise ScenarioError(f"{command}, and {len(runs)} are named; `chaos compare` shows several side by side")
+        return super().parse_args(ctx, [each for each in args if not (runs and LIBRARY.fullmatch(Path(each).name))])
+
+
 def scenario_of(
     name: str,
     driver: str | None,
@@ -139,14 +155,12 @@ def simulated(name: str, planted_bugs: list[str] | None, sets: list[str] | None)
     return scenario
 
 
-def run_folder(path: Path) -> "RunFolder":
+def run_folder(path: Path) -> RunFolder:
     """Return the folder of a run.
 
     Raises:
         ScenarioError: it is none.
     """
-    from harness.store.folder import RunFolder
-
     folder = RunFolder(Path(os.path.realpath(path)))  # resolves circular links without an error
     if not folder.plan.is_file():
         missing = f"not the folder of a run: it has no {folder.plan.name}" if path.exists() else "no such folder"
@@ -154,7 +168,7 @@ def run_folder(path: Path) -> "RunFolder":
     return folder
 
 
-def refuse_running(folder: "RunFolder") -> None:
+def refuse_running(folder: RunFolder) -> None:
     """Refuse a run whose evidence grows or is read by a process.
 
     One whose cluster is stopped may be judged, though the process that has done that is alive: a notebook, a test.
@@ -170,7 +184,7 @@ def refuse_running(folder: "RunFolder") -> None:
         raise Refused(f"{folder.root} is not over: {how.text}; `chaos status` shows it, `chaos abort` ends it")
 
 
-def run_folders(paths: Iterable[Path], *, some: bool = False) -> "list[RunFolder]":
+def run_folders(paths: Iterable[Path], *, some: bool = False) -> list[RunFolder]:
     """Return the folders of runs, each once; other paths, as behind `runs/*`, are skipped with a message.
 
     Args:

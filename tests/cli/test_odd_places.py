@@ -120,6 +120,18 @@ def test_what_is_no_run_is_refused_by_its_name(chaos: Any, runs: Path, command: 
     assert f"{runs / name}: not the folder of a run" in err or f"{runs / name}: no such folder" in err
 
 
+@pytest.mark.parametrize("command", ["why", "report", "explain", "replay", "status", "abort"])
+def test_several_runs_are_refused_by_a_command_that_takes_one(chaos: Any, runs: Path, command: str) -> None:
+    status, _, err = chaos(command, str(runs / "a"), str(runs / "b"))
+    assert status == 2
+    assert err == f"`chaos {command}` takes one run, and 2 are named; `chaos compare` shows several side by side\n"
+
+
+def test_the_only_run_of_a_folder_is_found_beside_the_library_of_reports(chaos: Any, runs: Path) -> None:
+    status, out, err = chaos("why", str(runs / "a"), str(runs / "plotly-0123456789abcdef.min.js"))
+    assert (status, "every promise held" in out, err) == (0, True, "")
+
+
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
