@@ -1,6 +1,7 @@
 """How is a scenario read? From a built-in name or a path, with overrides; or it is refused with all its errors."""
 
 import io
+import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,9 @@ def read_scenario(text: str, name: str, overrides: Sequence[Override] = ()) -> S
         source.problems.append(Problem((), "must be a mapping of keys; a scenario starts with `name:`"))
     if not isinstance(source.data, dict):
         raise refusal(source)
+    if source.data and all(isinstance(value, dict) and "runs" in value for value in source.data.values()):
+        suites, command = ", ".join(source.data), shlex.join(["chaos", "run", f"{name}:{next(iter(source.data))}"])
+        raise ScenarioError(f"{name}: not a scenario but a file of suites ({suites}); a suite is run with: {command}")
     with_cluster_file(source, Path(name).parent)
     for override in overrides:
         source.override(override)

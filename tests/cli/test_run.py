@@ -96,6 +96,11 @@ def test_an_interruption_ends_the_suite_and_keeps_what_was_seen(chaos: Any, carr
         pytest.param(("ci.yaml:gate", "--set", "a=1"), "--set: a suite says this of each of its runs", id="an option"),
         pytest.param(("ci.yaml:gate", "--times", "2"), "--times: a suite says this of each", id="several times"),
         pytest.param(("ci.yaml:gat",), "did you mean gate?", id="no such suite"),
+        pytest.param(
+            ("ci.yaml",),
+            "ci.yaml: not a scenario but a file of suites (gate); a suite is run with: chaos run ci.yaml:gate\n",
+            id="no suite of a file",
+        ),
         pytest.param(("gone.yaml:gate",), "gone.yaml: no such file", id="no such file of suites"),
         pytest.param(("smoke", "--junit", "gone/x.xml"), "gone/x.xml cannot be written", id="no folder for JUnit XML"),
     ],
