@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from harness.cli.options import Json, PlantedBugs
+from harness.cli.options import Json, PlantedBugs, folder_to_make
 from harness.errors import ClusterError, ScenarioError
 
 if TYPE_CHECKING:
@@ -24,7 +24,10 @@ app = typer.Typer(
 DEFAULT_FOLDER = Path(".chaos-cluster")
 RUN_ID = "chaos-cluster"
 
-Folder = Annotated[Path, typer.Option("--dir", help="Folder of the cluster: its configuration, data and logs.")]
+Folder = Annotated[
+    Path,
+    typer.Option("--dir", callback=folder_to_make, help="Folder of the cluster: its configuration, data and logs."),
+]
 BrokerId = Annotated[int, typer.Argument(metavar="ID", help="Broker id, as `chaos cluster status` shows it.")]
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from harness.cli.options import folder_to_make
 from harness.errors import ScenarioError
 
 NAME = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
@@ -26,7 +27,12 @@ def new(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Its name: small letters, digits and hyphens.")],
     folder: Annotated[
         Path,
-        typer.Option("--into", metavar="FOLDER", help="Folder of plugins; beside a scenario it is plugins."),
+        typer.Option(
+            "--into",
+            metavar="FOLDER",
+            callback=folder_to_make,
+            help="Folder of plugins; beside a scenario it is plugins.",
+        ),
     ] = Path("plugins"),
 ) -> None:
     """Write a check, a fault or a workload of your own, and a test of it.

@@ -23,7 +23,19 @@ ScenarioOrSuite = Annotated[
     typer.Argument(metavar="SCENARIO", help="A built-in scenario or suite, the path of a YAML file, or FILE:SUITE."),
 ]
 RunPath = Annotated[Path, typer.Argument(metavar="RUN", help="The folder of a run.")]
-Runs = Annotated[Path, typer.Option("--runs", help="Folder in which the run's folder is created.")]
+
+
+def folder_to_make(path: Path) -> Path:
+    """Return the path of a folder that exists or can be made: none of its parts is a file."""
+    for part in (path, *path.parents):
+        if os.access(part, os.F_OK) and not part.is_dir():
+            raise typer.BadParameter(f"{part} is a file, not a folder")
+    return path
+
+
+Runs = Annotated[
+    Path, typer.Option("--runs", callback=folder_to_make, help="Folder in which the run's folder is created.")
+]
 DEFAULT_RUNS = Path("runs")
 _SEED = typer.Option(
     "--seed", min=0, max=MAX_SEED, help="Seed of all random choices; in a sweep, of the seeds of its schedules."
@@ -81,7 +93,7 @@ Owned = Annotated[bool, typer.Option("--i-own-this-cluster", help="Confirm that 
 
 
 def _writable(path: Path | None) -> Path | None:
-    if path is not None and (path.is_dir() or not os.access(path.absolute().parent, os.W_OK)):
+    if path is not None and (path.is_dir() or not os.access(folder_to_make(path.absolute().parent), os.W_OK)):
         raise typer.BadParameter(f"{path} cannot be written")
     return path
 

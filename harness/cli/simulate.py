@@ -14,7 +14,17 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, TaskID, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bars
 
-from harness.cli.options import EngineName, Json, Master, PlantedBugs, ScenarioName, Seed, Sets, simulated
+from harness.cli.options import (
+    EngineName,
+    Json,
+    Master,
+    PlantedBugs,
+    ScenarioName,
+    Seed,
+    Sets,
+    folder_to_make,
+    simulated,
+)
 from harness.errors import EvidenceError, HarnessError, Interrupted, ScenarioError, SparkError
 from harness.progress import number_of
 from harness.system.engine import by_jvm, choose_engine
@@ -41,7 +51,9 @@ def simulate(
     engine: EngineName = None,
     planted_bugs: PlantedBugs = None,
     sets: Sets = None,
-    out: Annotated[Path, typer.Option("--out", help="Folder in which the sweep's folder is created.")] = DEFAULT_OUT,
+    out: Annotated[
+        Path, typer.Option("--out", callback=folder_to_make, help="Folder in which the sweep's folder is created.")
+    ] = DEFAULT_OUT,
     shrink: Annotated[
         bool, typer.Option("--shrink", help="At the end, shrink the first schedule of each finding.")
     ] = False,

@@ -194,3 +194,25 @@ def test_a_finding_that_there_is_none_of_is_refused_at_once(chaos: Any) -> None:
     status, _, err = chaos("shrink", "smoke", "--seed", "1", "--finding", "I99")
     assert status == 2
     assert "unknown finding 'I99'" in err
+
+
+@pytest.mark.parametrize("path", ["note.txt", "note.txt/new"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(["new", "fault", "nap", "--into"], id="new"),
+        pytest.param(["run", "smoke", "--runs"], id="run"),
+        pytest.param(["replay", "a", "--runs"], id="replay"),
+        pytest.param(["status", "--runs"], id="status"),
+        pytest.param(["simulate", "smoke", "--schedules", "1", "--out"], id="simulate"),
+        pytest.param(["cluster", "up", "--dir"], id="cluster up"),
+        pytest.param(["cluster", "down", "--dir"], id="cluster down"),
+    ],
+)
+def test_a_file_in_place_of_a_folder_is_refused(
+    chaos: Any, runs: Path, monkeypatch: pytest.MonkeyPatch, command: list[str], path: str
+) -> None:
+    monkeypatch.chdir(runs)
+    status, _, err = chaos(*command, path)
+    assert status == 2
+    assert f"Invalid value for '{command[-1]}': note.txt is a file, not a folder" in err

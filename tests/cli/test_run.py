@@ -103,6 +103,7 @@ def test_an_interruption_ends_the_suite_and_keeps_what_was_seen(chaos: Any, carr
         ),
         pytest.param(("gone.yaml:gate",), "gone.yaml: no such file", id="no such file of suites"),
         pytest.param(("smoke", "--junit", "gone/x.xml"), "gone/x.xml cannot be written", id="no folder for JUnit XML"),
+        pytest.param(("smoke", "--junit", "ci.yaml/x.xml"), "ci.yaml is a file, not a folder", id="a file above it"),
     ],
 )
 def test_what_cannot_be_run_is_refused(
