@@ -192,9 +192,9 @@ def check(
         for each in seen:
             typer.echo(f"{'ok' if not each.problem else 'FAILED':<7} {each.what}: {each.problem or each.seen}")
         for reason, checks in judged.items():
-            typer.echo(f"{number_of(len(checks), 'check')} {reason}: {', '.join(checks)}")
+            typer.echo(f"{number_of(len(checks), 'check')} {reason.removeprefix('are ')}: {', '.join(checks)}")
     if failed := [each for each in seen if each.problem]:
-        raise ClusterError(f"{len(failed)} of {len(seen)} do not work")
+        raise ClusterError(f"{len(failed)} of {len(seen)} failed")
 
 
 def _driver(name: str, root: Path, run_id: str) -> "ClusterDriver":

@@ -12,6 +12,7 @@ from rich.console import Console
 from harness import phases
 from harness.cli.terminal import TerminalProgress, new_table, next_steps, show_outcome
 from harness.errors import ClusterError, HarnessError, Interrupted, Refused
+from harness.progress import number_of
 from harness.report.conclusion import REFUSED, Conclusion, SuiteEntry, concluded
 from harness.report.junit import write_suite
 from harness.report.live.watch import Watch
@@ -133,4 +134,4 @@ def _show(name: str, entries: Sequence[SuiteEntry], *, as_json: bool) -> None:
         )  # fmt: skip
     console = Console()
     console.print(table)
-    console.print(f"{len(entries)} runs, {unexpected} not as expected", highlight=False)
+    console.print(f"{number_of(len(entries), 'run')}, {unexpected} not as expected", highlight=False)

@@ -12,6 +12,7 @@ from typer.testing import CliRunner, Result
 from harness.cli.cluster import app
 from harness.cluster.processes.driver import ProcessDriver
 from harness.errors import ClusterError, HarnessError, ScenarioError
+from harness.experiment.cluster_check import Tried
 from harness.experiment.topics import TopicAdmin
 from harness.scenario.model import TopicSpec
 
@@ -145,6 +146,25 @@ def test_a_mistake_is_a_sentence_and_starts_nothing(
     assert isinstance(result.exception, error)
     assert message in str(result.exception)
     assert not folder.exists()
+
+
+def test_a_cluster_file_is_tried_and_what_is_judged_is_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def tried(_place: object) -> list[Tried]:
+        return [Tried(what="address", seen="one:9092"), Tried(what="topics", problem="no answer")]
+
+    reasons = {"are judged": ["I1"], "are not judged, as nothing shows it": ["I2", "I3"]}
+    monkeypatch.setattr("harness.experiment.cluster_check.tried", tried)
+    monkeypatch.setattr("harness.judging.needs.names_by_reason", lambda _scenario: reasons)
+    file = tmp_path / "ours.yaml"
+    file.write_text("id: j9KTpdNPRMKxMmSK201HcQ\nbootstrap_servers: one:9092\nbrokers: [{id: 1, host: one}]\n")
+    result = CliRunner().invoke(app, ["check", str(file)])
+    assert result.stdout.splitlines() == [
+        "ok      address: one:9092",
+        "FAILED  topics: no answer",
+        "1 check judged: I1",
+        "2 checks not judged, as nothing shows it: I2, I3",
+    ]
+    assert str(result.exception) == "1 of 2 failed"
 
 
 @pytest.mark.parametrize(

@@ -83,6 +83,12 @@ def test_a_suite_ends_with_what_each_run_came_to(
     assert any(case.result for case in cases) == (status != 0)
 
 
+def test_a_suite_of_one_run_is_said_to_be_one(chaos: Any, carried_out: list[str]) -> None:
+    Path("ci.yaml").write_text("\n".join(SUITES.splitlines()[:-1]))
+    carried_out += [HELD]
+    assert chaos("run", "ci.yaml:gate")[1].splitlines()[-1] == "1 run, 0 not as expected"
+
+
 def test_an_interruption_ends_the_suite_and_keeps_what_was_seen(chaos: Any, carried_out: list[str]) -> None:
     carried_out += [HELD, "interrupted"]
     code, out, _ = chaos("run", "ci.yaml:gate", "--json", "--junit", "junit.xml")
