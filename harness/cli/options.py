@@ -226,7 +226,7 @@ def say_left_out(refused: Sequence[str], *, some: bool) -> None:
     Raises:
         ScenarioError: `some` is false, so nothing is left to do.
     """
-    if refused and not some:
-        raise ScenarioError("\n".join(refused))
+    if not some:
+        raise ScenarioError("\n".join(refused) or "no run is among the named paths")
     for sentence in refused:
         typer.echo(f"left out: {sentence}", err=True)

@@ -61,6 +61,7 @@ def _sorted_out(places: Iterable[str]) -> _Named:
     Raises:
         ScenarioError: one does not exist or is not on this machine, or there is nothing to show.
     """
+    from harness.sweep.summary import summaries_in
     from harness.sweep.sweep import request_file
 
     named, refused = _Named(), []
@@ -77,9 +78,9 @@ def _sorted_out(places: Iterable[str]) -> _Named:
         if RunFolder(root).verdict.is_file() and RunFolder(root).plan.is_file():
             if (names := named.runs.setdefault(root.parent, set())) is not None:
                 names.add(root.name)
-        elif request_file(root).is_file():
+        elif any(summaries_in(root, depth=0)):
             named.sweeps.append(root)
-        elif not root.is_dir() or RunFolder(root).plan.exists():
+        elif not root.is_dir() or RunFolder(root).plan.exists() or request_file(root).exists():
             if not LIBRARY.fullmatch(root.name):
                 refused.append(f"{place}: {'not judged yet' if root.is_dir() else 'not the folder of a run'}")
         else:

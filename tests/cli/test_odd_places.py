@@ -196,6 +196,14 @@ def test_a_finding_that_there_is_none_of_is_refused_at_once(chaos: Any) -> None:
     assert "unknown finding 'I99'" in err
 
 
+@pytest.mark.parametrize("command", ["compare", "rejudge", "docs", "trend"])
+def test_the_library_of_reports_alone_is_no_run(chaos: Any, runs: Path, command: str) -> None:
+    library = runs / "plotly-0123456789abcdef.min.js"
+    library.touch()
+    status, out, err = chaos(command, str(library))
+    assert (status, out, err) == (2, "", "no run is among the named paths\n")
+
+
 @pytest.mark.parametrize("path", ["note.txt", "note.txt/new"])
 @pytest.mark.parametrize(
     "command",

@@ -101,6 +101,13 @@ def test_a_damaged_summary_is_said_and_leaves_the_other_sweeps_alone(chaos: Any,
     assert not Path("trend.html").exists()
 
 
+def test_a_sweep_without_a_summary_is_not_judged_yet(chaos: Any, place: Path) -> None:
+    sweep = swept(place / "sweeps")
+    (sweep / "summary.json").unlink()
+    assert chaos("trend", str(sweep)) == (2, "", f"{sweep}: not judged yet\n")
+    assert not Path("trend.html").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
