@@ -1,12 +1,15 @@
 """`chaos why`: on one screen, why a run did not hold."""
 
 import json
+import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import typer
 from rich.markup import escape
 
 from harness.cli.options import Json, RunPath, refuse_running, run_folder
+from harness.errors import ScenarioError
 from harness.progress import number_of
 
 if TYPE_CHECKING:
@@ -33,6 +36,7 @@ def why(run_path: RunPath, as_json: Json = False) -> None:
     from harness.store.result import RunResult
 
     if is_judged_history(run_path):
+        _refuse_kept(run_path)
         _of_history(RunFolder(run_path), HistoryResult.load(RunFolder(run_path).verdict), as_json=as_json)
     folder = run_folder(run_path)
     refuse_running(folder)
@@ -50,6 +54,23 @@ def why(run_path: RunPath, as_json: Json = False) -> None:
     else:
         show(Console(), result, reasons)
     raise typer.Exit(result.exit_code)
+
+
+def _refuse_kept(path: Path) -> None:
+    """Refuse a history of `chaos keep`: its recorded verdict has no reasons.
+
+    Raises:
+        ScenarioError: it is one; the message has what was found, and how to see it again.
+    """
+    from harness.sweep.recorded import History
+    from harness.sweep.summary import finding_title
+
+    history = History(path)
+    if history.table.is_file():
+        recorded = history.recorded()
+        found = ", ".join(map(finding_title, recorded.found)) or "held"
+        again = shlex.join(["chaos", "run", str(history.scenario), "--seed", str(recorded.seed)])
+        raise ScenarioError(f"{path}: a kept history, not a run; its verdict: {found}; to run its scenario: {again}")
 
 
 def _of_history(folder: "RunFolder", result: "HistoryResult", *, as_json: bool) -> NoReturn:

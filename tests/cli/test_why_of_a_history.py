@@ -10,6 +10,7 @@ from harness.ingest.answer import HistoryResult
 from harness.store.result import CheckResult, Remark
 from harness.verdict import ExitCode, SystemVerdict
 
+KEPT = Path(__file__).parents[1] / "histories"
 UNDECIDED = "the answer depends on settings that are not stated (if they apply: --set idempotence=true): 2 times"
 
 
@@ -47,6 +48,16 @@ def test_its_json_has_each_reason_with_the_title_of_its_check(chaos: Any, judged
         ("lost-write", "v7 is lost"),
         ("duplicate", UNDECIDED),
     ]
+
+
+@pytest.mark.parametrize(("name", "found", "seed"), [("kafka-7164", "I9 log-matching", 41), ("intact", "held", 1)])
+def test_a_kept_history_is_refused_with_the_command_that_runs_its_scenario(
+    chaos: Any, name: str, found: str, seed: int
+) -> None:
+    kept = KEPT / name
+    again = f"chaos run {kept}/scenario.yaml --seed {seed}"
+    message = f"{kept}: a kept history, not a run; its verdict: {found}; to run its scenario: {again}\n"
+    assert chaos("why", str(kept)) == (ExitCode.USAGE, "", message)
 
 
 def test_a_verdict_that_is_none_is_refused(chaos: Any, tmp_path: Path) -> None:
