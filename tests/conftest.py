@@ -135,7 +135,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         item.add_marker("slow" if is_slow else "fast")
         if is_slow:
             slow.append(item)
-    if config.option.markexpr == "slow" and (left_out := waiting(slow)):
+    names_tests = any("::" in argument for argument in config.args)
+    if config.option.markexpr == "slow" and not names_tests and (left_out := waiting(slow)):
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
 

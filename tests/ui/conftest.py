@@ -9,7 +9,14 @@ from typing import Literal, TypeVar
 
 import pytest
 from selenium import webdriver
-from selenium.common.exceptions import WebDriverException
+from selenium.common.exceptions import (
+    InvalidSelectorException,
+    InvalidSessionIdException,
+    JavascriptException,
+    NoSuchWindowException,
+    TimeoutException,
+    WebDriverException,
+)
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -26,7 +33,16 @@ ARTIFACTS = Path("artifacts")
 WIDTH, NARROW, HEIGHT = 1400, 400, 1000
 TIMEOUT_S = 120.0
 Seen = TypeVar("Seen")
-TEXTS = "return [...document.querySelectorAll(arguments[0])].map(element => element.innerText.trim())"
+TEXTS = """return [...document.querySelectorAll(arguments[0])]
+    .map(element => element.checkVisibility() ? (element.innerText ?? element.textContent).trim() : "")"""
+LASTING = (
+    InvalidSelectorException,
+    InvalidSessionIdException,
+    JavascriptException,
+    NoSuchWindowException,
+    TimeoutException,
+)
+"""What does not pass while a person waits."""
 FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run")
 
 
@@ -34,8 +50,8 @@ FLAGS = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-background-ne
 class Person:
     """Looks at pages, clicks and types; waits for what should be there, up to `TIMEOUT_S`.
 
-    The driver refuses in several ways when a page is drawn anew or loaded again between a question and its answer: a
-    stale element, a node that "does not belong to the document", a loader that has changed. Here each means "not yet".
+    The driver fails in several ways if a page is drawn or loaded again between a question and its answer: a stale
+    element, a node that "does not belong to the document", a loader that has changed. Each of these means "not yet".
     """
 
     driver: webdriver.Chrome
@@ -70,14 +86,28 @@ class Person:
         return self._until(seen.element_to_be_clickable(place), text)
 
     def texts(self, selector: str) -> list[str]:
-        """Return what the elements of a CSS selector say now, asked at one blow: the page may be drawn anew."""
+        """Return what the elements of a CSS selector say now, asked in one call: the page may be drawn again."""
         return self.driver.execute_script(TEXTS, selector)  # type: ignore[no-any-return]
 
     def _until(
         self, look: Callable[[webdriver.Chrome], Seen | Literal[False]], what: str, timeout_s: float = TIMEOUT_S
     ) -> Seen:
         """Return what `look` gives as soon as it is something."""
-        return WebDriverWait(self.driver, timeout_s, ignored_exceptions=[WebDriverException]).until(look, what)
+        refusals: list[str] = []
+
+        def asked(driver: webdriver.Chrome) -> Seen | Literal[False]:
+            try:
+                return look(driver)
+            except LASTING:
+                raise
+            except WebDriverException as error:
+                refusals.append(str(error.msg))
+                return False
+
+        try:
+            return WebDriverWait(self.driver, timeout_s).until(asked)
+        except TimeoutException as error:
+            raise TimeoutException("; the driver said last: ".join([what, *refusals[-1:]])) from error
 
     @contextmanager
     def inside(self, frame: str) -> Iterator[None]:
