@@ -39,7 +39,6 @@ FINDING_COLUMNS: tuple[tuple[str, str], ...] = (
 )
 
 
-QUORUM_FETCH_TIMEOUT = "controller.quorum.fetch.timeout.ms"
 ANY_TOPIC = "*"
 """As a name in a list of topics: each of them may be meant."""
 
@@ -73,9 +72,8 @@ class Settings:
     """The brokers' own `min.insync.replicas`, for topics without a value; 0 if it is not known."""
     session_timeout_ms: int = 18_000
     """How long a silent broker stays registered: Kafka's `zookeeper.session.timeout.ms`."""
-    quorum_fetch_timeout_ms: int = 0
-    """How long a leader of a quorum goes without fetches of a majority: Kafka's `controller.quorum.fetch.timeout.ms`;
-    0 if it is not known."""
+    quorum_resigns_ms: int = 0
+    """Within what time a leader of a quorum of controllers resigns by its time-outs; 0 if they are not known."""
     inherited_by_topics: str = ""
     """What topics inherit of the brokers' properties files, as name=value separated by semicolons; empty if unknown."""
     tombstones_seen_ms: int = 86_400_000
@@ -172,9 +170,6 @@ class Check:
     """
     fields: ClassVar[tuple[str, ...]] = ()
     """Fields of state changes that it uses, as kind.field, and kinds that no fact needs but its answer does."""
-    properties: ClassVar[tuple[str, ...]] = ()
-    """Properties of brokers that its answer depends on; of a cluster that may not have Kafka's defaults, they must be
-    stated."""
     judges_without: ClassVar[tuple[str, ...]] = ()
     """Kinds of state changes and of excusing evidence that it uses if present; it judges without them too."""
 

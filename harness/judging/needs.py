@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from harness.analysis.sources.lineage import LINEAGE, events_of, kinds_of, missing_events
+from harness.analysis.tables.protocol import QUORUM_TERMS
 from harness.cluster.systems.system import EXTERNAL
 from harness.contracts import registry
 from harness.contracts.checks import Check, read_by
@@ -120,7 +121,12 @@ def _gaps(check: Check, emits: Emits) -> set[str]:
     kinds -= dispensable
     kinds |= events_of(facts) & emits.not_yet
     absent = {name for name in check.fields if name.partition(".")[0] not in emits.kinds}
-    return kinds | absent | (set(check.fields) & emits.missing_fields) | (set(check.properties) & emits.unstated)
+    return kinds | absent | (set(check.fields) & emits.missing_fields) | (_of_quorum(emits) & set(facts))
+
+
+def _of_quorum(emits: Emits) -> set[str]:
+    """Return the facts about the leaders of a quorum, if nothing is known of these."""
+    return {QUORUM_TERMS.name} if emits.no_quorum else set()
 
 
 def _uncollected(facts: Iterable[str], emits: Emits) -> set[str]:
@@ -146,28 +152,25 @@ def tables_without_evidence(run: Run) -> dict[str, str]:
     """Return the tables of facts for which a run leaves no evidence, each with the reason."""
     lacking = {table: set(events) for table, events in missing_events(LINEAGE, run.emits.kinds).items()}
     for table in LINEAGE:
-        if kinds := _uncollected([table], run.emits):
+        if kinds := _uncollected([table], run.emits) | (_of_quorum(run.emits) & {table}):
             lacking[table] = lacking.get(table, set()) | kinds
     return {table: why_not_emitted(run.emits, names) for table, names in lacking.items()}
 
 
 def why_not_emitted(emits: Emits, events: Iterable[str]) -> str:
-    """Return why something cannot be judged: what is not copied, not logged, or not stated."""
+    """Return why something cannot be judged: what is not copied, or not logged."""
     events = set(events)
-    logged = events - emits.unstated
-    uncopied = logged if emits.system.name == EXTERNAL else logged & emits.uncollected
+    if events & _of_quorum(emits):
+        return emits.no_quorum
+    uncopied = events if emits.system.name == EXTERNAL else events & emits.uncollected
     if uncopied:
         commands = {_COPIED.get(event, "logs") for event in uncopied}
         return f"the cluster file has no command that copies {', '.join(sorted(commands))}"
-    if logged & emits.apart:
-        return "the logs of separate controllers are not collected"
-    if not_yet := sorted(emits.not_yet & logged):
+    if not_yet := sorted(emits.not_yet & events):
         return f"an earlier version of the harness recorded this run, in which {emits.system.name} does not log " + (
             ", ".join(not_yet)
         )
-    if logged:
-        return f"{emits.system.name} does not log {', '.join(sorted(logged))}"
-    return f"the scenario does not state the cluster's {', '.join(sorted(events))}"
+    return f"{emits.system.name} does not log {', '.join(sorted(events))}"
 
 
 def fewer_than_named(scenario: Scenario, untried: Sequence[CheckResult]) -> list[Remark]:

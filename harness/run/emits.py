@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from harness.cluster.systems.system import System, system_named
 from harness.contracts.checks import Check, read_by
-from harness.events import FIELDS, ControllerElected, ControllerResigned
+from harness.events import FIELDS
 from harness.run.settings import UNCLEAN_ELECTION, effective
 from harness.scenario.external import kinds_not_collected
 from harness.scenario.model import Scenario
@@ -12,7 +12,6 @@ from harness.store.version import Logged
 
 _OF_CLEANERS = ("log.cleaner.", "offsets.topic.segment.bytes")
 """Prefixes of broker properties that make the offsets topic be cleaned during a run."""
-_OF_CONTROLLERS = frozenset({ControllerElected.ev, ControllerResigned.ev})
 AROUND_LOAD_S = 3600.0
 """The longest duration of a run beyond its load, on the busiest machine."""
 
@@ -28,10 +27,8 @@ class Emits:
     """Fields that are never set, as kind.field."""
     not_yet: frozenset[str]
     """Kinds and fields that the system logs today, and that the harness that recorded the run did not."""
-    apart: frozenset[str]
-    """The kinds of state changes in the logs of controllers that are no brokers: these are not collected."""
-    unstated: frozenset[str]
-    """Properties of an existing cluster that the scenario does not state: it may not have Kafka's defaults."""
+    no_quorum: str
+    """Why nothing is known of leaders of a quorum of controllers; empty where brokers' logs show them."""
     uncollected: frozenset[str]
     """The kinds of evidence that cannot be collected of the cluster."""
     compacts: bool
@@ -57,15 +54,13 @@ def emits_of(scenario: Scenario, recorded: Logged | None = None) -> Emits:
     fields = {
         f"{kind}.{name}" for kind in today.keys() & recorded.keys() for name in set(today[kind]) - set(recorded[kind])
     }
-    apart = _OF_CONTROLLERS if _has_separate_controllers(scenario) else frozenset[str]()
     brokers = under_test.effective(scenario.cluster.brokers, scenario.cluster.properties)
     return Emits(
         system=system,
-        kinds=system.emits - kinds - apart,
+        kinds=system.emits - kinds,
         missing_fields=system.missing_fields | fields,
         not_yet=frozenset(kinds | fields),
-        apart=apart,
-        unstated=frozenset(brokers.keys() - scenario.cluster.properties.keys() if scenario.cluster.external else ()),
+        no_quorum=_no_quorum(scenario),
         uncollected=uncollected,
         compacts=_compacts(scenario, brokers["log.cleanup.policy"]),
         expires=60 * int(brokers["offsets.retention.minutes"]) <= scenario.duration_s + AROUND_LOAD_S,
@@ -73,12 +68,11 @@ def emits_of(scenario: Scenario, recorded: Logged | None = None) -> Emits:
     )
 
 
-def _has_separate_controllers(scenario: Scenario) -> bool:
-    """Return whether some controller of a quorum is no broker."""
-    place = scenario.cluster.external
-    if place is None:
-        return scenario.cluster.separate_controllers
-    return not place.controllers.keys() <= set(scenario.cluster.broker_ids)
+def _no_quorum(scenario: Scenario) -> str:
+    """Return why nothing is known of leaders of a quorum; empty if the logs of brokers show them."""
+    if scenario.cluster.external is not None:
+        return "the clocks of an existing cluster's hosts may differ"
+    return "the logs of separate controllers are not collected" if scenario.cluster.separate_controllers else ""
 
 
 def _compacts(scenario: Scenario, policy: str) -> bool:

@@ -5,7 +5,7 @@ from typing import Any
 from harness.cluster.inherited_properties import stated_defaults
 from harness.cluster.systems.system import EXTERNAL, system_named
 from harness.contracts import registry
-from harness.contracts.checks import QUORUM_FETCH_TIMEOUT, Settings
+from harness.contracts.checks import Settings
 from harness.contracts.faults import MayLoseData
 from harness.scenario.draws import with_drawn
 from harness.scenario.model import Scenario
@@ -40,7 +40,7 @@ def settings_of(scenario: Scenario, plan: Plan) -> Settings:
         first_deletion_ms=round(system.first_deletion_s * 1000),
         inherited_by_topics=stated_defaults(brokers),
         session_timeout_ms=int(brokers[SESSION_TIMEOUT]),
-        quorum_fetch_timeout_ms=int(brokers.get(QUORUM_FETCH_TIMEOUT, 0)),
+        quorum_resigns_ms=0 if system.name == EXTERNAL else _resigns_ms(brokers),  # clocks of hosts differ
         tombstones_seen_ms=int(brokers[TOMBSTONES_KEPT]) - int(brokers[REPLICA_LAG]),
         producers_expire=system.name == EXTERNAL or _producers_expire(scenario, brokers),  # its logs may be old
     )
@@ -49,6 +49,12 @@ def settings_of(scenario: Scenario, plan: Plan) -> Settings:
 def effective(scenario: Scenario, brokers: dict[str, str], name: str) -> list[str]:
     """Return each topic's effective property of this name: its own, else that of the `brokers`."""
     return [topic.config.get(name, brokers[name]).lower() for topic in scenario.topics]
+
+
+def _resigns_ms(brokers: dict[str, str]) -> int:
+    """Return the longest time until a leader of a quorum resigns without a majority, and begins a later epoch."""
+    fetch, election = (int(brokers.get(f"controller.quorum.{of}.timeout.ms", 0)) for of in ("fetch", "election"))
+    return fetch * 3 // 2 + 2 * election
 
 
 def _changes_brokers(scenario: Scenario) -> bool:

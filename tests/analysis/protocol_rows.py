@@ -227,14 +227,10 @@ def told_follower(high_watermark: int | None, **other: Any) -> Row:
     return "follower_watermarks", row | {"high_watermark": high_watermark} | other
 
 
-def led_quorum(broker: int, epoch: int, *, led_until_ns: int, **other: Any) -> Row:
-    """A broker that a quorum elected, by default at 0 s."""
-    return "quorum_terms", {
-        "run_id": RUN,
-        **_line(broker),
-        "controller_epoch": epoch,
-        "led_until_ns": led_until_ns,
-    } | other
+def led_quorum(broker: int, epoch: int, *, led_until_ns: int, resigned: bool = True, **other: Any) -> Row:
+    """A broker that a quorum elected, by default at 0 s, and that resigned."""
+    row = {"run_id": RUN, **_line(broker), "controller_epoch": epoch, "led_until_ns": led_until_ns}
+    return "quorum_terms", row | {"resigned": resigned} | other
 
 
 def found_log(**other: Any) -> Row:

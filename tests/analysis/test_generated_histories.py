@@ -33,7 +33,7 @@ TODAY = sampled(list(CORRUPTIONS), 24)
 PLANTED_IN = 1
 """Histories that each corruption is planted in, if so many have what it takes."""
 SETTINGS = Settings(
-    quorum_fetch_timeout_ms=2_000,
+    quorum_resigns_ms=5_000,
     acks=frozenset({ACKS_ALL, 0, 1}),
     min_insync_replicas=2,
     unclean_leader_election=False,

@@ -41,7 +41,7 @@ SEEN_BY = {
     "kafka-13194": {"I9", "I10"},
     "kafka-10614": {"promised-answers"},
     "kafka-14704": {"promised-answers"},
-    "kafka-15489": {"promised-answers"},
+    "kafka-15489": {"promised-answers", "quorum-leader-resigns"},
     "kafka-10101": {"I9", "I10"},
     "kafka-16541": {"I27", "I9"},
 }

@@ -51,14 +51,20 @@ def test_a_compacted_topic_is_judged_of_releases_that_log_no_leaderships(check: 
     assert answerable(before).judged == [check]
 
 
-def test_the_logs_of_separate_controllers_are_not_collected() -> None:
-    together = KAFKA.model_copy(update={"system": "kafka:4.4.0"})
-    cluster = together.cluster.model_copy(update={"controllers": 3, "separate_controllers": True})
-    apart = answerable(together.model_copy(update={"cluster": cluster})).without_evidence
-    before = answerable(together).without_evidence
-    (more,) = [answer for answer in apart if answer not in before]
-    assert more.check == "quorum-leader-resigns"
-    assert more.reason == "the logs of separate controllers are not collected"
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        pytest.param({}, None, id="its brokers are the controllers"),
+        pytest.param(
+            {"separate_controllers": True}, "the logs of separate controllers are not collected", id="others are"
+        ),
+    ],
+)
+def test_leaders_of_a_quorum_are_known_by_the_logs_of_brokers(changes: dict[str, Any], reason: str | None) -> None:
+    cluster = KAFKA.cluster.model_copy(update={"controllers": 3, **changes})
+    declaration = KAFKA.model_copy(update={"system": "kafka:4.4.0", "cluster": cluster})
+    answers = {answer.check: answer.reason for answer in answerable(declaration).without_evidence}
+    assert answers.get("quorum-leader-resigns") == reason
 
 
 EVERYTHING = logged_by(system_named("python"))

@@ -241,23 +241,16 @@ def test_what_nobody_collects_is_not_judged_and_not_missing(
     assert len(names(Kind.CHECK)) - len(answers) == judged
 
 
-@pytest.mark.parametrize(
-    ("stated", "reason"),
-    [
-        pytest.param("", "the scenario does not state the cluster's controller.quorum.fetch.timeout.ms", id="unknown"),
-        pytest.param(", controller.quorum.fetch.timeout.ms: 9000", None, id="stated"),
-    ],
-)
-def test_a_default_that_an_existing_cluster_may_not_have_is_not_assumed(stated: str, reason: str | None) -> None:
+def test_what_the_clocks_of_its_hosts_decide_is_not_judged() -> None:
     scenario = good(
         ("    expire_sessions: true\n", ""),
         ('mix: {count: 1, kinds: [{kind: expire-session, target: "followers(orders,1)"}]}\n', ""),
-        ("    zookeeper: keeper:2181\n", "    controllers: {1: 'one:9093', 1002: 'other:9093'}\n    release: 4.4.0\n"),
+        ("    zookeeper: keeper:2181\n", "    controllers: {1: 'one:9093', 7: 'apart:9093'}\n    release: 4.4.0\n"),
         ('resume: "ssh {host} cont"', 'resume: "ssh {host} cont", logs: "cp {into}", data: "cp {into}"'),
-        ("min.insync.replicas: 2}\n", f"min.insync.replicas: 2{stated}}}\n"),
     )
     answers = {answer.check: answer.reason for answer in answerable(scenario).without_evidence}
-    assert answers.get("quorum-leader-resigns") == reason
+    assert answers["quorum-leader-resigns"] == "the clocks of an existing cluster's hosts may differ"
+    assert answers["I9"] == "the cluster file has no command that copies metadata"
 
 
 def test_groups_and_faults_on_clients_have_the_prefix_too_and_take_no_command() -> None:

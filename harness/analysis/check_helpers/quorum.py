@@ -5,31 +5,38 @@ from pyspark.sql import functions as F
 
 from harness.contracts.checks import Settings, Subject
 
-_TERM = ("run_id", "broker", "incarnation", "seq", "controller_epoch", "time_ns", "led_until_ns")
+RESIGNS_WITHIN_NS = 20_000_000_000
+"""How much longer than its time-outs a leader may take on a busy machine."""
+_TERM = ("run_id", "broker", "incarnation", "seq", "controller_epoch", "time_ns", "led_until_ns", "resigned")
 
 
 def replaced_leaders(settings: Settings, terms: DataFrame, windows: DataFrame) -> DataFrame:
-    """One row a leader after which another broker was elected, at `since_ns`, by its own log.
+    """One row a leader after which another broker was elected, at `since_ns`; it may lead until `to_ns`.
 
-    One whose clock a fault has set is left out, because its log may tell another time; so are all where the quorum's
-    time-out is not known.
+    Left out are leaders whose process ended before that without a word, elections whose order their epochs contradict,
+    all brokers whose clock a fault has set, as their logs may show other instants, and all where the quorum's time-outs
+    are not known.
     """
     of_clocks = windows.where(F.col("fault") == "clock").select("run_id", F.explode("targets").alias("target"))
     clocks = of_clocks.select("run_id", F.col("target").try_cast("int").alias("broker"))
-    later = terms.select(
+    known = terms.where(F.lit(settings.quorum_resigns_ms) != 0)
+    reliable = known.join(clocks, on=["run_id", "broker"], how="left_anti")
+    later = reliable.select(
         "run_id",
         F.col("broker").alias("next_broker"),
         F.col("controller_epoch").alias("next_epoch"),
         F.col("time_ns").alias("since_ns"),
     )
+    is_next = (F.col("next_epoch") > F.col("controller_epoch")) & (F.col("next_broker") != F.col("broker"))
+    may_take_ns = F.lit(settings.quorum_resigns_ms).cast("bigint") * 1_000_000 + RESIGNS_WITHIN_NS
     return (
-        terms.where(F.lit(settings.quorum_fetch_timeout_ms) != 0)
-        .join(clocks, on=["run_id", "broker"], how="left_anti")
-        .join(later, on="run_id", how="inner")
-        .where((F.col("next_epoch") > F.col("controller_epoch")) & (F.col("next_broker") != F.col("broker")))
+        reliable.join(later, on="run_id", how="inner")
+        .where(is_next & (F.col("since_ns") > F.col("time_ns")))
         .groupBy(*_TERM)
         .agg(F.min(F.struct("since_ns", "next_epoch", "next_broker")).alias("next"))
         .select(*_TERM, "next.*")
+        .withColumn("to_ns", F.col("since_ns") + may_take_ns)
+        .where(F.col("resigned") | (F.col("led_until_ns") > F.col("to_ns")))
     )
 
 

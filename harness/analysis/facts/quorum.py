@@ -21,4 +21,9 @@ def quorum_terms(state_changes: StateChanges, lives: DataFrame) -> DataFrame:
         .where((F.col("ev") == ControllerElected.ev) & F.col("epoch_zk_version").isNull())
         .join(lives.select(*LIFE_KEY, "lived_ns"), on=list(LIFE_KEY), how="left")
     )
-    return conform(terms.withColumn("led_until_ns", F.coalesce("resigned_ns", "lived_ns")), QUORUM_TERMS)
+    return conform(
+        terms.withColumns(
+            {"led_until_ns": F.coalesce("resigned_ns", "lived_ns"), "resigned": F.col("resigned_ns").isNotNull()}
+        ),
+        QUORUM_TERMS,
+    )

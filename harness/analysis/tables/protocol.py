@@ -93,6 +93,7 @@ QUORUM_TERMS = PROTOCOL_TABLES.declare(
     *LINE,
     Column("controller_epoch", "int", "its epoch"),
     Column("led_until_ns", "bigint", "when it resigned, or when its process logged its last line"),
+    Column("resigned", "boolean", "whether it resigned"),
 )
 
 BELIEFS = PROTOCOL_TABLES.declare(

@@ -1382,6 +1382,7 @@ def test_a_leader_of_a_quorum_leads_until_it_resigns_or_says_nothing_more(rows: 
     first, second = rows(leaders_of_a_quorum, "quorum_terms", "controller_epoch")
     tick = second["time_ns"] - first["led_until_ns"]
     assert [(row["broker"], row["controller_epoch"], row["seq"]) for row in (first, second)] == [(1, 1, 0), (1, 4, 2)]
+    assert (first["resigned"], second["resigned"]) == (True, False)
     assert first["led_until_ns"] - first["time_ns"] == second["led_until_ns"] - second["time_ns"] == tick > 0
 
 
