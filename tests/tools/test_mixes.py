@@ -6,10 +6,13 @@ import pytest
 
 import tools.mixes
 from harness.run.journal import entry_of
-from harness.scenario.plan import Plan, PlannedFault
+from harness.scenario.file import load_scenario
+from harness.scenario.plan import Plan, PlannedFault, make_plan
+from harness.scenario.source import options
 from harness.store.history import InjectionStep
 from tools.mixes import Sum, longer, mix_of, mixes_of
 
+CAMPAIGN = str(Path(tools.mixes.__file__).with_name("campaign.yaml"))
 LIGHT = str(Path(tools.mixes.__file__).with_name("mix-light.yaml"))
 SEEN = ("intended", "injected", "confirmed", "healed")
 UNSEEN = ("intended", "injected", "inconclusive", "healed")
@@ -77,3 +80,16 @@ def test_a_mix_is_as_long_as_is_asked_for_and_has_as_many_faults_as_fit() -> Non
         total.add(mix)
     assert (total.mixes, total.conclusive, total.counts["confirmed"]) == (1, 1, 3)
     assert list(mixes_of(scenario, 2, 7, 0.0)) == []
+
+
+@pytest.mark.parametrize(
+    ("system", "left_out"),
+    [
+        pytest.param("kafka:3.9.1", 0, id="with ZooKeeper"),
+        pytest.param("kafka:4.4.0", 4, id="without"),
+    ],
+)
+def test_a_campaign_goes_to_releases_with_and_without_zookeeper(system: str, left_out: int) -> None:
+    campaign = load_scenario(CAMPAIGN, options(None, [], [], system))
+    assert len(campaign.left_out) == left_out
+    assert len([fault for fault in make_plan(campaign, 1).faults if not fault.spare]) == 50

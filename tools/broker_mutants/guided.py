@@ -1,10 +1,11 @@
 """Does a guided search find planted bugs in fewer schedules than blind ones?
 
-    python -m tools.broker_mutants.guided SCENARIO BUG… [--seeds 10] [--most 192] [--round 24] [--blind]
+    python -m tools.broker_mutants.guided SCENARIO BUG… [--seeds 10] [--most 192] [--round 48] [--blind]
 
 Each bug is planted in the broker, and the scenario is searched under so many seeds, blind and guided, until a check
-says FAIL or there were `--most` schedules. All searches of a bug go on together, round by round, as Spark jobs. The
-counts go into results/guided.json, and into the page of mutants with `make pages`.
+says FAIL or there were `--most` schedules. Blind search is the guided one that learns nothing. All searches of a bug go
+on together, round by round, as Spark jobs. The counts go into results/guided.json, and into the page of mutants with
+`make pages`; with `--blind`, which tries blind search alone, they are printed.
 """
 
 import argparse
@@ -13,17 +14,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import quantiles
-from typing import Protocol
 
 from pyspark.sql import SparkSession
 
 from harness.broker.rules import PLANTED_BUGS
-from harness.scenario.file import load_scenario
-from harness.scenario.model import Scenario
-from harness.scenario.plan import make_plan
+from harness.cli.options import simulated
 from harness.sweep import jobs
 from harness.sweep.guided import Guide
-from harness.sweep.sweep import Candidate, schedule_seed
+from harness.sweep.rounds import ROUND
+from harness.sweep.sweep import Candidate
 from harness.system.scratch import scratch_folder
 from harness.verdict import ExitCode
 from tools.results.rows import Row, append, circumstances
@@ -32,42 +31,19 @@ RESULTS = "guided"
 BLIND, GUIDED = "blind", "guided"
 
 
-class Search(Protocol):
-    """Makes schedules in rounds."""
-
-    def next_round(self, size: int) -> list[Candidate]:
-        """Return so many schedules to try."""
-        ...
+class Blind(Guide):
+    """Draws each schedule from the scenario alone, as a guided search does with a quarter of its schedules."""
 
     def learn(self, candidates: Sequence[Candidate], features: Sequence[Mapping[str, float]]) -> int:
-        """Take in what a round reached, each feature with its instant; return how many features are new."""
-        ...
-
-
-@dataclass(slots=True, kw_only=True)
-class Blind:
-    """Draws each schedule from the scenario alone, as a sweep does."""
-
-    scenario: Scenario
-    seed: int
-    _made: int = 0
-
-    def next_round(self, size: int) -> list[Candidate]:
-        """Implements `Search.next_round`."""
-        first, self._made = self._made, self._made + size
-        seeds = [schedule_seed(self.seed, number) for number in range(first, self._made)]
-        return [Candidate(scenario=self.scenario, plan=make_plan(self.scenario, seed)) for seed in seeds]
-
-    def learn(self, candidates: Sequence[Candidate], features: Sequence[Mapping[str, float]]) -> int:
-        """Implements `Search.learn`: there is nothing to learn."""
+        """Learn nothing."""
         return 0
 
 
 @dataclass(slots=True, kw_only=True)
-class Open:
+class OpenSearch:
     """One search that goes on until something is found."""
 
-    search: Search
+    search: Guide
     made: int = 0
     found_at: int | None = None
     """How many schedules it took, the one that fails included."""
@@ -79,7 +55,9 @@ Simulating = Callable[[Sequence[Candidate], Path], tuple[list[dict[str, float]],
 """Simulates and judges schedules in a folder: what each reached, and whether a check says FAIL of it."""
 
 
-def until_found(searches: Sequence[Open], most: int, size: int, simulate: Simulating, folders: Iterator[Path]) -> None:
+def until_found(
+    searches: Sequence[OpenSearch], most: int, size: int, simulate: Simulating, folders: Iterator[Path]
+) -> None:
     """Carry all searches on, round by round, until each has found something or had `most` schedules."""
     while going := [each for each in searches if each.found_at is None and each.made < most]:
         for each in going:
@@ -114,6 +92,9 @@ def _on(spark: SparkSession) -> Simulating:
         features = jobs.features_in(histories, len(candidates))
         verdicts = jobs.judge_histories(spark, histories, candidates, folder)
         shutil.rmtree(folder)
+        for verdict in verdicts:
+            if verdict.error:
+                print(f"no verdict on seed {verdict.seed}: {verdict.error}", flush=True)
         return features, [verdict.exit_code is ExitCode.VIOLATED for verdict in verdicts]
 
     return simulate
@@ -126,17 +107,17 @@ def main() -> None:
     parser.add_argument("bugs", nargs="+", metavar="BUG", choices=[bug.name for bug in PLANTED_BUGS])
     parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--most", type=int, default=192)
-    parser.add_argument("--round", type=int, default=24)
+    parser.add_argument("--round", type=int, default=ROUND)
     parser.add_argument("--blind", action="store_true", help="blind searches alone, to see which bugs take them long")
     options = parser.parse_args()
     from harness.analysis.engine.session import spark_session
 
-    kinds: dict[str, Callable[..., Search]] = {BLIND: Blind} if options.blind else {BLIND: Blind, GUIDED: Guide}
+    kinds: dict[str, type[Guide]] = {BLIND: Blind} if options.blind else {BLIND: Blind, GUIDED: Guide}
     with spark_session(jobs.patient(None)) as spark, scratch_folder() as scratch:
         for bug in options.bugs:
-            scenario = load_scenario(options.scenario).model_copy(update={"planted_bugs": [bug]})
+            scenario = simulated(options.scenario, [bug], None)
             searches = {
-                kind: [Open(search=made(scenario=scenario, seed=seed)) for seed in range(1, options.seeds + 1)]
+                kind: [OpenSearch(search=made(scenario=scenario, seed=seed)) for seed in range(1, options.seeds + 1)]
                 for kind, made in kinds.items()
             }
             folders = (scratch / bug / f"{number:04}" for number in range(options.most))

@@ -41,12 +41,13 @@ _GUIDED = """\
 
     python -m tools.broker_mutants.guided SCENARIO BUG… --seeds 10
 
-puts planted bugs to both kinds of search. The cells say how many schedules a search takes until the first finding: the
-median of its seeds, and the quartiles. A seed that found nothing counts as one schedule more than it had. *Ratio* is
-blind by guided, of the medians.
+plants bugs and counts the schedules until the first finding, in searches that are guided and in the same ones that
+learn nothing. The cells have the median of the seeds and the quartiles. A seed that found nothing in the *most*
+schedules that it had counts as one more, and `≥` marks a median that is such a bound. *Ratio* is blind by guided; there
+is none where blind search takes no more than one round, since the first round is blind in both.
 
-| planted bug | scenario | seeds | most | blind | guided | ratio | commit | load |
-|---|---|---|---|---|---|---|---|---|"""
+| planted bug | scenario | seeds | most | round | blind | guided | ratio | commit | load |
+|---|---|---|---|---|---|---|---|---|---|"""
 _MODULES = """\
 ## Modules that are left out
 
@@ -106,10 +107,16 @@ def _guided() -> Iterator[str]:
         return
     yield _GUIDED
     for row in rows:
-        blind, by_guide = (guided.middle(row[kind], row["most"]) for kind in (guided.BLIND, guided.GUIDED))
-        spread = [f"{median:g} ({lower:g} to {upper:g})" for median, lower, upper in (blind, by_guide)]
-        known = [f"`{row['bug']}`", row["scenario"], len(row[guided.BLIND]), row["most"], *spread]
-        yield f"| {' | '.join(map(str, known))} | {blind[0] / by_guide[0]:.1f} | {row['commit']} | {row['load']} |"
+        kinds = [guided.middle(row[kind], row["most"]) for kind in (guided.BLIND, guided.GUIDED)]
+        bounds = ["≥ " if median > row["most"] else "" for median, _, _ in kinds]
+        spread = [
+            f"{bound}{median:g} ({lower:g} to {upper:g})"
+            for bound, (median, lower, upper) in zip(bounds, kinds, strict=True)
+        ]
+        (blind, _, _), (by_guide, _, _) = kinds
+        ratio = f"{bounds[0]}{blind / by_guide:.1f}" if blind > row["round"] and not bounds[1] else ""
+        known = [f"`{row['bug']}`", row["scenario"], len(row[guided.BLIND]), row["most"], row["round"], *spread, ratio]
+        yield f"| {' | '.join(map(str, known))} | {row['commit']} | {row['load']} |"
     yield ""
 
 

@@ -1,28 +1,25 @@
 """How many schedules do searches take until the first finding?"""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
 import pytest
 
 from harness.scenario.file import load_scenario
-from harness.scenario.plan import make_plan
-from harness.sweep.sweep import Candidate, schedule_seed
-from tools.broker_mutants.guided import Blind, Open, middle, until_found
+from harness.sweep.guided import Guide
+from harness.sweep.sweep import Candidate
+from tools.broker_mutants.guided import Blind, OpenSearch, middle, until_found
 
 SMOKE = load_scenario("smoke")
 
 
-@dataclass
-class Numbered:
-    """Makes one schedule again and again, and notes what it is told."""
+class Numbered(Guide):
+    """Notes what it is told."""
 
-    learnt: list[Mapping[str, float]] = field(default_factory=list)
-
-    def next_round(self, size: int) -> list[Candidate]:
-        return Blind(scenario=SMOKE, seed=1).next_round(1) * size
+    def __init__(self) -> None:
+        super().__init__(scenario=SMOKE, seed=1)
+        self.learnt: list[Mapping[str, float]] = []
 
     def learn(self, candidates: Sequence[Candidate], features: Sequence[Mapping[str, float]]) -> int:
         assert len(candidates) == len(features)
@@ -40,17 +37,21 @@ def test_searches_go_on_together_until_each_has_found_something_or_had_its_sched
         return [{f"{number}": 0.0} for number in numbers], [number in failing for number in numbers]
 
     searches = [Numbered() for _ in range(3)]
-    opened = [Open(search=search) for search in searches]
+    opened = [OpenSearch(search=search) for search in searches]
     until_found(opened, 5, 2, simulate, (Path(f"{number}") for number in count()))
     assert asked == [6, 4, 1]
     assert [(each.made, each.found_at) for each in opened] == [(5, None), (4, 4), (2, 1)]
     assert [[*learnt] for learnt in searches[0].learnt] == [["0"], ["1"], ["6"], ["7"], ["10"]]
 
 
-def test_blind_schedules_are_those_of_a_sweep() -> None:
-    blind = Blind(scenario=SMOKE, seed=7)
-    made = [*blind.next_round(2), *blind.next_round(1)]
-    assert [each.plan for each in made] == [make_plan(SMOKE, schedule_seed(7, number)) for number in range(3)]
+def test_a_blind_search_draws_what_a_guided_one_draws_that_has_learnt_nothing() -> None:
+    blind, guided = Blind(scenario=SMOKE, seed=7), Guide(scenario=SMOKE, seed=7)
+    first = blind.next_round(3)
+    assert first == guided.next_round(3)
+    blind.learn(first, [{"new": 0.0}] * 3)
+    assert blind.next_round(2) == guided.next_round(2)
+    guided.learn(first, [{"new": 0.0}] * 3)
+    assert blind.next_round(8) != guided.next_round(8)
 
 
 @pytest.mark.parametrize(
