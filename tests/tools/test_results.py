@@ -18,13 +18,14 @@ FAIL, PASS = SystemVerdict.FAIL, SystemVerdict.PASS
 
 
 def run(root: Path, name: str, *, i10: SystemVerdict, scenario: str = "kip-101") -> Path:
-    """Write the verdict of a run with one confirmed fault and one check, and return its folder."""
+    """Write the verdict of a run with one confirmed fault and one check that judged it, and return its folder."""
     folder = RunFolder(root / name)
     folder.root.mkdir()
     fault = FaultResult(injection=0, fault="kill", targets=["1"], verdict=FaultVerdict.CONFIRMED, detail="gone")
     check = CheckResult(check="I10", promise="…", verdict=i10, violations=int(i10 is FAIL))
+    other = CheckResult(check="I24", promise="…", verdict=SystemVerdict.NOT_JUDGED, reason="no such lines")
     common: dict[str, Any] = {"run_id": name, "driver": "process", "started_at": "2026-11-26T12:00:00+00:00"}
-    result = RunResult(scenario=scenario, seed=1, duration_s=1.0, faults=[fault], checks=[check], **common)
+    result = RunResult(scenario=scenario, seed=1, duration_s=1.0, faults=[fault], checks=[check, other], **common)
     result.save(folder.verdict)
     return folder.root
 
@@ -51,7 +52,8 @@ def test_runs_of_one_scenario_become_one_row(tmp_path: Path, results: Path) -> N
     folders = [run(tmp_path, "a", i10=PASS), run(tmp_path, "b", i10=FAIL)]
     row = campaign(folders, "on a new machine", results)
     assert load(CAMPAIGNS, results) == [row]
-    assert {key: row[key] for key in ("kind", "scenario", "count", "held", "violated", "faults", "confirmed")} == {
+    keys = ("kind", "scenario", "count", "held", "violated", "faults", "confirmed", "checks")
+    assert {key: row[key] for key in keys} == {
         "kind": "runs",
         "scenario": "kip-101",
         "count": 2,
@@ -59,6 +61,7 @@ def test_runs_of_one_scenario_become_one_row(tmp_path: Path, results: Path) -> N
         "violated": 1,
         "faults": 2,
         "confirmed": 2,
+        "checks": 1,
     }
     assert {"date", "commit", "machine", "load", "note"} <= row.keys()
 
