@@ -35,7 +35,7 @@ test-all: ## the slow tests: real clusters, containers, Airflow, a browser, Kafk
 	@./bootstrap.sh requirements-dev.txt
 	@export CHAOS_ENGINE=$(CHAOS_ENGINE); \
 	$(RUN) pytest --numprocesses $(or $(WORKERS),4) -m slow --maxfail=0 --cache-clear --junitxml=artifacts/test-all.xml; tests=$$?; \
-	[ $$tests = 1 ] || exit $$tests; exec $(RUN) python -m tools.rerun
+	[ $$tests = 1 ] || exit $$tests; $(RUN) python -m tools.rerun
 
 nightly: ## what is too long for every change, with a summary page; SCALE=0.01 tries it small
 	@./bootstrap.sh requirements-dev.txt
