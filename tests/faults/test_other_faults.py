@@ -989,6 +989,17 @@ class TestClock:
         assert effect.verdict is verdict
         assert "broker 1's lines as its clock was set: not within 0.5 s" in effect.detail
 
+    @pytest.mark.parametrize(
+        ("late_s", "verdict"),
+        [pytest.param(0.9, CONFIRMED, id="it started slowly"), pytest.param(3.0, MISMATCH, id="too slowly for that")],
+    )
+    async def test_a_drift_counts_from_when_the_process_has_started(
+        self, cluster: FakeCluster, late_s: float, verdict: FaultVerdict
+    ) -> None:
+        cluster.deaf, cluster.clocks = {"set_clock"}, {1: (-0.2 * late_s, 1.2)}
+        effect = await on_clock(cluster, Talking(cluster), {"drift": 1.2}, duration_s=60)
+        assert effect.verdict is verdict
+
     async def test_a_broker_that_does_not_run_shows_no_time(self, cluster: FakeCluster) -> None:
         await cluster.kill_broker(1)
         effect = await on_clock(cluster, Talking(cluster), {"step_s": 60})
