@@ -44,10 +44,12 @@ class Item:
         self.marks.append(mark)
 
 
-def collected(*items: Item, tier: str) -> list[Item]:
+def collected(*items: Item, tier: str, named: Sequence[str] = ("tests",)) -> list[Item]:
     """Return those that are run of a tier, or by names."""
     config = SimpleNamespace(
-        option=SimpleNamespace(markexpr=tier), hook=SimpleNamespace(pytest_deselected=lambda items: None)
+        args=named,
+        option=SimpleNamespace(markexpr=tier),
+        hook=SimpleNamespace(pytest_deselected=lambda items: None),
     )
     left = list(items)
     pytest_collection_modifyitems(cast("pytest.Config", config), cast("list[pytest.Item]", left))
@@ -157,19 +159,20 @@ def test_a_checkout_draws_by_its_commit_and_a_tree_without_one_by_its_content(tm
 
 
 @pytest.mark.parametrize(
-    ("tier", "number"),
+    ("tier", "named", "number"),
     [
-        pytest.param("slow", 3, id="a whole tier has the commit's"),
-        pytest.param("", 9, id="a named module is run whole"),
+        pytest.param("slow", "tests", 3, id="a whole tier has the commit's"),
+        pytest.param("", "tests/analysis", 9, id="a named module is run whole"),
+        pytest.param("slow", "tests/analysis/engine/test_jvm.py::test_1", 9, id="named tests of a tier are run"),
     ],
 )
 def test_of_those_that_take_turns_the_commit_draws_some(
-    tier: str, number: int, monkeypatch: pytest.MonkeyPatch
+    tier: str, named: str, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sampling, "ALL", False)
     marked = [Item(["jvm", "rotating"], [], name=f"test_{number}") for number in range(9)]
     unmarked = Item(["jvm"], [], name="test_another")
-    left = collected(*marked, unmarked, tier=tier)
+    left = collected(*marked, unmarked, tier=tier, named=[named])
     assert (unmarked in left, len(left)) == (True, number + 1)
 
 
