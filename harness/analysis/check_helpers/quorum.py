@@ -13,9 +13,9 @@ _TERM = ("run_id", "broker", "incarnation", "seq", "controller_epoch", "time_ns"
 def replaced_leaders(settings: Settings, terms: DataFrame, windows: DataFrame) -> DataFrame:
     """One row a leader after which another broker was elected, at `since_ns`; it may lead until `to_ns`.
 
-    Left out are leaders whose process ended before that without a word, elections whose order their epochs contradict,
-    all brokers whose clock a fault has set, as their logs may show other instants, and all where the quorum's time-outs
-    are not known.
+    Left out are leaders whose process ended in time without resigning, elections whose order their epochs contradict,
+    brokers whose clock a fault has set, as their logs may show other instants, and all if the quorum's time-outs are
+    not known.
     """
     of_clocks = windows.where(F.col("fault") == "clock").select("run_id", F.explode("targets").alias("target"))
     clocks = of_clocks.select("run_id", F.col("target").try_cast("int").alias("broker"))

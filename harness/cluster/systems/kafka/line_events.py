@@ -106,7 +106,7 @@ def leads_quorum(process: ProcessState, match: re.Match[str]) -> Event:
 
 
 def resigns(process: ProcessState, _match: re.Match[str]) -> Event | None:
-    """It no longer leads the quorum of controllers, if it did: the first line that says so, or another's election."""
+    """It no longer leads the quorum of controllers: its first line after its election about another epoch says so."""
     epoch, process.quorum_epoch = process.quorum_epoch, -1
     return ControllerResigned(controller_epoch=epoch, reason="another epoch") if epoch >= 0 else None
 
