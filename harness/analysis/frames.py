@@ -1,8 +1,9 @@
 """Which steps do facts and checks share? Each takes and returns frames, columns or a window."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import wraps
+from threading import Lock
 from typing import Concatenate, ParamSpec
 from weakref import WeakKeyDictionary
 
@@ -27,8 +28,12 @@ LIFE_KEY = ("run_id", "broker", "incarnation")
 """Of a broker between its start and its end."""
 
 P = ParamSpec("P")
-_made: WeakKeyDictionary[DataFrame, dict[object, DataFrame]] = WeakKeyDictionary()
+Maker = Callable[[], DataFrame]
+"""Makes a frame; Spark analyses each step of it at once, which takes as long as planning."""
+_made: WeakKeyDictionary[DataFrame, dict[object, Future[DataFrame]]] = WeakKeyDictionary()
 """By the frame of which they are made: what `made_once` keeps."""
+_making = Lock()
+"""Held to look into it."""
 
 
 def conform(frame: DataFrame, table: Table) -> DataFrame:
@@ -69,6 +74,13 @@ def union(frames: Sequence[DataFrame], *, apart: bool = True) -> DataFrame:
     return in_tasks(balanced_union(checkpointed(frames) if apart and is_local(spark) else frames), tasks)
 
 
+def union_of(spark: SparkSession, makers: Sequence[Maker]) -> DataFrame:
+    """Return the `union` of what is made, one frame at least."""
+    if is_local(spark):
+        return union(made_apart(spark, makers), apart=False)
+    return union([make() for make in makers], apart=False)
+
+
 def checkpointed(frames: Iterable[DataFrame]) -> list[DataFrame]:
     """Return the same rows without the plans behind them; they are computed when first needed, and stored.
 
@@ -78,6 +90,12 @@ def checkpointed(frames: Iterable[DataFrame]) -> list[DataFrame]:
     some = list(frames)
     with ThreadPoolExecutor(max_workers=planners(some[0].sparkSession) if some else 1) as pool:
         return list(pool.map(checkpoint, some))
+
+
+def made_apart(spark: SparkSession, makers: Iterable[Maker]) -> list[DataFrame]:
+    """Return what is made, as `checkpointed` does; each frame is made and planned by one thread, a few at once."""
+    with ThreadPoolExecutor(max_workers=planners(spark)) as pool:
+        return list(pool.map(lambda make: checkpoint(make()), makers))
 
 
 def stored(frame: DataFrame) -> DataFrame:
@@ -122,11 +140,20 @@ def made_once(make: Callable[Concatenate[DataFrame, P], DataFrame]) -> Callable[
 
     @wraps(make)
     def once(frame: DataFrame, /, *args: P.args, **kwargs: P.kwargs) -> DataFrame:
-        made = _made.setdefault(frame, {})
         key = (make, args, tuple(kwargs.items()))
-        if key not in made:
-            made[key] = stored(make(frame, *args, **kwargs))
-        return made[key]
+        mine: Future[DataFrame] = Future()
+        with _making:
+            made = _made.setdefault(frame, {})
+            promised = made.setdefault(key, mine)
+        if promised is mine:
+            try:
+                mine.set_result(stored(make(frame, *args, **kwargs)))
+            except BaseException as error:
+                with _making:
+                    del made[key]
+                mine.set_exception(error)
+                raise
+        return promised.result()
 
     return once
 

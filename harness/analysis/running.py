@@ -18,7 +18,7 @@ from harness.analysis.engine.compat import is_local, to_write
 from harness.analysis.engine.hadoop import Folder
 from harness.analysis.engine.jvm import raise_if_engine_lost
 from harness.analysis.facts.build import Facts
-from harness.analysis.frames import union
+from harness.analysis.frames import union, union_of
 from harness.contracts.checks import Assumption, Check, Settings, Subject, handed_to
 
 logger = logging.getLogger(__name__)
@@ -56,7 +56,8 @@ def run_checks(
         allowed = {run_id: settings[run_id] for run_id in run_ids or settings}
         at_once = settings_at_once(allowed)
         handed = [handed_to(check, prefiltered_facts if check.prefiltered else of_runs) for check in checks]
-        rows = union([check.findings(some, at_once) for check, some in zip(checks, handed, strict=True)])
+        made = [partial(check.findings, some, at_once) for check, some in zip(checks, handed, strict=True)]
+        rows = union_of(spark, made)
         if any_power_loss(allowed):
             rows = within_power_losses(rows, of_runs, checks)
         if unknown:

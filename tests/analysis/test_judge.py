@@ -25,6 +25,7 @@ from tests.verdicts import FAIL, PASS, UNKNOWN
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from harness.analysis.frames import Maker
     from harness.analysis.judge import Judgement
 
     Judged = tuple[dict[str, Judgement], RunFolder]
@@ -244,17 +245,17 @@ def test_on_a_cluster_no_plan_is_of_more_than_a_few_checks(
     spark: "SparkSession", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from harness.analysis import running
-    from harness.analysis.frames import union
+    from harness.analysis.frames import union_of
 
     folder = write_intact_run(tmp_path / "run")
     lose(folder, 7)
     sizes: list[int] = []
 
-    def counted(frames: "list[DataFrame]", **options: bool) -> "DataFrame":
-        sizes.extend([len(frames)] * (not options))
-        return union(frames, **options)
+    def counted(session: "SparkSession", makers: "list[Maker]") -> "DataFrame":
+        sizes.append(len(makers))
+        return union_of(session, makers)
 
-    monkeypatch.setattr(running, "union", counted)
+    monkeypatch.setattr(running, "union_of", counted)
     checks = ["I3", "I10", "I11", "I24", "lost-write"]
     (on_one_machine,) = answers(spark, [folder], checks, RunFolder(tmp_path / "local"))
     monkeypatch.setattr(running, "is_local", lambda _session: False)

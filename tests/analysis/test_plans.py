@@ -110,9 +110,10 @@ def of_facts(
     schema = "run_id string, " + ", ".join(f"{kind} {LINES.simpleString()}" for kind in SCHEMAS)
     sources: Sources = from_table(on_a_cluster.read.schema(schema).parquet(str(folder)), 1_000_000_000)
     tables = tables_of(sources)
-    made = {name: tables[name] for name in FACTS} | facts_from_tables(tables) | facts_from_facts(facts, sources, tables)
+    makers = facts_from_tables(tables) | facts_from_facts(facts, sources, tables)
     large = facts_from_tables(tables, many=True) | facts_from_facts(facts, replace(sources, together=False), tables)
-    made |= {f"{name} of many": large[name] for name in MADE_OTHERWISE}
+    makers |= {f"{name} of many": large[name] for name in MADE_OTHERWISE}
+    made = {name: tables[name] for name in FACTS} | {name: make() for name, make in makers.items()}
     return {name: plan_of(frame) for name, frame in made.items()}
 
 

@@ -8,6 +8,7 @@ import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache, partial
 from pathlib import Path
 from subprocess import Popen, TimeoutExpired
 from typing import Any
@@ -213,7 +214,11 @@ class _KnownClass(JavaClass):  # type: ignore[misc]
 
 
 def _remember_names(jvm: JVMView) -> None:
-    """Keep the classes that make columns: py4j would look through every jar for their names, column by column."""
+    """Keep the classes that make columns: py4j would look through every jar for their names, column by column.
+
+    A column of a name is asked for once, as Spark changes none that it has made.
+    """
     for name in _JAVA_NAMES:
         java_class = getattr(jvm, name)
         setattr(jvm, name, _KnownClass(java_class._fqn, java_class._gateway_client))
+    jvm.functions.col = cache(partial(jvm.functions.col))

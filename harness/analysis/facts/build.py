@@ -89,7 +89,7 @@ from harness.analysis.facts.znodes import (
     topic_configs,
     topics,
 )
-from harness.analysis.frames import checkpointed, planners, union
+from harness.analysis.frames import Maker, made_apart, planners, union
 from harness.analysis.sources.lineage import has_no_rows
 from harness.analysis.sources.reading import Sources, no_rows, of_table
 from harness.analysis.sources.state_changes import LIVES, StateChanges
@@ -133,14 +133,14 @@ def facts_from_tables(
     *,
     many: bool = False,
     absent: frozenset[str] = frozenset(),
-) -> Facts:
-    """Return those of the facts of these names that come straight from the tables, of few rows or `many`.
+) -> dict[str, Maker]:
+    """Return what makes those of the facts of these names that come straight from the tables, of few rows or `many`.
 
     Kinds of lines in `absent` are certainly not there.
     """
     commits = OpKind.COMMIT_TRANSACTION not in absent
     history, lines, operations = tables[HISTORY], StateChanges(tables), tables["operations"]
-    made: dict[str, Callable[[], DataFrame]] = {
+    made: dict[str, Maker] = {
         schemas.SENDS.name: lambda: sends(operations, lines, tables[schemas.POLLS.name], many=many, commits=commits),
         schemas.PARTITION_STATES.name: lambda: partition_states(history, lines),
         schemas.LEADERSHIP_CLAIMS.name: lambda: leadership_claims(lines),
@@ -195,7 +195,7 @@ def facts_from_tables(
         transaction_tables.TRANSACTION_ANSWERS.name: lambda: transaction_answers(lines),
         transaction_tables.TRANSACTIONAL_COMMITS.name: lambda: transactional_commits(lines),
     }
-    return {name: make() for name, make in made.items() if name in names}
+    return {name: make for name, make in made.items() if name in names}
 
 
 MADE_OF = {
@@ -218,8 +218,10 @@ MADE_OF = {
 """The facts that are made of other facts too, and of which, in the order in which they take them."""
 
 
-def facts_from_facts(facts: Facts, sources: Sources, tables: Facts, names: Collection[str] = TABLES) -> Facts:
-    """Return those of the facts of these names that are made of other facts too."""
+def facts_from_facts(
+    facts: Facts, sources: Sources, tables: Facts, names: Collection[str] = TABLES
+) -> dict[str, Maker]:
+    """Return what makes those of the facts of these names that are made of other facts too."""
     # What is made of many rows costs a small run 0.3 to 0.8 CPU s more for each fact, on Apache Spark.
     lines, many = StateChanges(tables), through_disk(sources)
     made: dict[str, Callable[..., DataFrame]] = {
@@ -234,7 +236,7 @@ def facts_from_facts(facts: Facts, sources: Sources, tables: Facts, names: Colle
         groups.GROUP_GENERATIONS.name: partial(group_generations, lines),
         schemas.EVIDENCE.name: partial(evidence, sources),
     }
-    return {name: make(*(facts[of] for of in MADE_OF[name])) for name, make in made.items() if name in names}
+    return {name: partial(make, *(facts[of] for of in MADE_OF[name])) for name, make in made.items() if name in names}
 
 
 def _without_rows(sources: Sources, names: Collection[str]) -> set[str]:
@@ -291,8 +293,9 @@ def _on_disk(sources: Sources, names: set[str], folder: Folder) -> Iterator[Fact
         write_facts({name: frame for name, frame in first.items() if name not in written}, folder)
         rest = names - first.keys()
         more = {name: tables[name] for name in FACTS if name in rest}
-        first |= through_files(more | facts_from_tables(tables, rest, many=True, absent=sources.absent), folder)
-        yield first | through_files(facts_from_facts(first, sources, tables, rest), folder)
+        made = facts_from_tables(tables, rest, many=True, absent=sources.absent)
+        first |= through_files(more | _made(made), folder)
+        yield first | through_files(_made(facts_from_facts(first, sources, tables, rest)), folder)
     finally:
         remove(lines)
 
@@ -339,12 +342,12 @@ def _read(spark: SparkSession, columns: StructType | str, path: Folder) -> DataF
 @contextmanager
 def _in_memory(sources: Sources, names: set[str]) -> Iterator[Facts]:
     spark, empty = sources.spark, _without_rows(sources, names)
-    with _materialized(spark, sources.lines) as lines:
+    with _materialized(spark, _there(sources.lines)) as lines:
         sources = replace(sources, lines=lines)
         tables = tables_of(sources)
         none_of = {name for kind in sources.absent & TYPED.keys() for name in TYPED[kind]}
         often = {name: frame for name, frame in tables.items() if name not in _READ_ONCE | none_of}
-        with _materialized(spark, often) as in_memory:
+        with _materialized(spark, _there(often)) as in_memory:
             tables |= in_memory
             with _materialized(spark, facts_from_tables(tables, names - empty, absent=sources.absent)) as made:
                 first = {name: tables[name] for name in FACTS if name in names} | made | _empty(sources, empty)
@@ -353,17 +356,30 @@ def _in_memory(sources: Sources, names: set[str]) -> Iterator[Facts]:
 
 
 @contextmanager
-def _materialized(spark: SparkSession, frames: Mapping[str, DataFrame]) -> Iterator[Facts]:
+def _materialized(spark: SparkSession, makers: Mapping[str, Maker]) -> Iterator[Facts]:
     """Yield the same rows, computed once; on a cluster, where executors die, with the plans that compute them again."""
     if is_local(spark):
-        yield dict(zip(frames, checkpointed(frames.values()), strict=True))
+        yield dict(zip(makers, made_apart(spark, makers.values()), strict=True))
         return
-    cached = {name: frame.persist(StorageLevel.MEMORY_AND_DISK_DESER) for name, frame in frames.items()}
+    cached = {name: make().persist(StorageLevel.MEMORY_AND_DISK_DESER) for name, make in makers.items()}
     try:
         yield cached
     finally:
         for frame in cached.values():
             frame.unpersist()
+
+
+def _there(frames: Mapping[str, DataFrame]) -> dict[str, Maker]:
+    """Return makers of frames that are there already."""
+    return {name: partial(_same, frame) for name, frame in frames.items()}
+
+
+def _same(frame: DataFrame) -> DataFrame:
+    return frame
+
+
+def _made(makers: Mapping[str, Maker]) -> Facts:
+    return {name: make() for name, make in makers.items()}
 
 
 def row_counts(facts: Facts, run_ids: Sequence[str]) -> dict[str, dict[str, int]]:
