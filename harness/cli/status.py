@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli.options import DEFAULT_RUNS, Json, RunPath, Runs, run_folder
-from harness.errors import DeadlineError, Refused
+from harness.errors import DeadlineError, Refused, ScenarioError
 
 if TYPE_CHECKING:
     from harness.store.folder import RunFolder
@@ -32,6 +32,8 @@ def status(
     if run_path is not None:
         shown = [run_folder(run_path)]
     else:
+        if not runs.is_dir() and runs != DEFAULT_RUNS:
+            raise ScenarioError(f"{runs} does not exist")
         found = [RunFolder(path) for path in sorted(runs.glob("*"))] if runs.is_dir() else []
         shown = [each for each in found if each.plan.is_file() and progressed(each).state is not State.OVER]
     rows = [_row(folder) for folder in shown]
@@ -42,7 +44,7 @@ def status(
         parts = (f"{row['run']}: {row['text']}", row["outcome"], row["now"])
         typer.echo(" · ".join(str(part) for part in parts if part))
     if not rows:
-        typer.echo(f"every run in {runs} is over")
+        typer.echo(f"every run in {runs} is over" if any(runs.glob("*")) else f"there is no run in {runs}")
 
 
 def _row(folder: "RunFolder") -> dict[str, str | int]:

@@ -81,6 +81,25 @@ def test_validate_says_what_it_is_and_shows_none_of_it(
     assert "Traceback" not in err
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        pytest.param(("trend", "--out"), id="trend"),
+        pytest.param(("compare", "a", "b", "--out"), id="compare"),
+        pytest.param(("shrink", "smoke", "--seed", "1", "--out"), id="shrink"),
+        pytest.param(("docs", "a", "--into"), id="docs"),
+    ],
+)
+def test_where_nothing_can_be_written_is_refused_before_any_work(
+    chaos: Any, tmp_path: Path, command: tuple[str, ...]
+) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    status, out, err = chaos(*command, str(file / "x"))
+    assert (status, out) == (2, "")
+    assert "is a file, not a folder" in " ".join(err.split())
+
+
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
     """Two runs, one of which has no Data Docs, and what may lie beside runs."""

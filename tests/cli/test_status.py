@@ -81,6 +81,13 @@ def test_status_shows_runs_that_are_not_over(chaos: Any, folder: RunFolder, tmp_
     assert "over · " in chaos("status", str(folder.root))[1]
 
 
+def test_status_of_no_runs(chaos: Any, tmp_path: Path) -> None:
+    assert chaos("status", "--runs", str(tmp_path))[:2] == (0, f"there is no run in {tmp_path}\n")
+    status, out, err = chaos("status", "--runs", str(tmp_path / "nowhere"))
+    assert (status, out) == (2, "")
+    assert f"{tmp_path / 'nowhere'} does not exist" in err
+
+
 @pytest.mark.parametrize(
     ("phases", "host", "message"),
     [
