@@ -19,6 +19,14 @@ TRIED_SHARE = 0.1
 """How often a change is only checked by the cluster (`validate_only`)."""
 RETENTIONS_MS = (1, 500, 2000, 5000)
 """How long an offset of its group is kept."""
+SEPARATORS = "-._"
+"""What the words of a topic's name are joined by."""
+COLLIDING_SHARE = 0.15
+"""How often a new topic's name differs by '.' and '_' alone from that of another one, which Kafka refuses."""
+APPENDED_SHARE = 0.2
+"""How often a change of configuration appends to a list."""
+INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state")
+"""Their replicas move between directories as others do."""
 
 
 class Action(StrEnum):
@@ -45,8 +53,11 @@ class Action(StrEnum):
     COMMIT_OFFSET = "commit-offset"
     DELETE_OFFSET = "delete-offset"
     DELETE_GROUP = "delete-group"
+    FETCH_OFFSETS = "fetch-offsets"
     LIST_GROUPS = "list-groups"
     DESCRIBE_GROUPS = "describe-groups"
+    LIST_TRANSACTIONS = "list-transactions"
+    DESCRIBE_TRANSACTIONS = "describe-transactions"
 
 
 WEIGHTS: Mapping[Action, int] = {
@@ -69,8 +80,11 @@ WEIGHTS: Mapping[Action, int] = {
     Action.COMMIT_OFFSET: 6,
     Action.DELETE_OFFSET: 2,
     Action.DELETE_GROUP: 1,
-    Action.LIST_GROUPS: 1,
-    Action.DESCRIBE_GROUPS: 1,
+    Action.FETCH_OFFSETS: 3,
+    Action.LIST_GROUPS: 2,
+    Action.DESCRIBE_GROUPS: 2,
+    Action.LIST_TRANSACTIONS: 3,
+    Action.DESCRIBE_TRANSACTIONS: 1,
 }
 """How often each is asked for, in proportion."""
 OF_TOPICS: Mapping[str, tuple[str | None, ...]] = {
@@ -87,7 +101,10 @@ OF_BROKERS: Mapping[str, tuple[str | None, ...]] = {
     "log.flush.interval.messages": (None, "1", "20"),
     "log.index.interval.bytes": (None, "0", "500"),
     "log.cleaner.min.cleanable.ratio": (None, "0", "0.3"),
+    "unclean.leader.election.enable": (None, "false"),
 }
+LIST_OF_TOPICS, LIST_OF_BROKERS = "cleanup.policy", "log.cleanup.policy"
+"""Lists that a policy may be appended to. Of brokers that is only checked: it would take records of the load."""
 OF_OWN_TOPICS = frozenset(
     {Action.ADD_PARTITIONS, Action.DELETE_TOPIC, Action.REPLACE_CONFIG, Action.REASSIGN, Action.CANCEL_REASSIGNMENT}
 )
@@ -113,6 +130,8 @@ class Request:
     retention_ms: int = -1
     group: str = ""
     config: Mapping[str, str | None] = field(default_factory=dict)
+    appends: bool = False
+    """Whether the configuration is appended to lists."""
     tried: bool = False
     """Whether the cluster only checks it."""
     lucky: float = 0.0
@@ -128,6 +147,8 @@ class Administering:
         self.group = plan.process
         self._configurable: list[str] = plan.parameters["configures"]
         self._created_topics = 0
+        self._collided: set[str] = set()
+        """Names that differ from that of another topic by '.' and '_' alone, each asked for once."""
         self._moved: set[str] = set()
         """Topics that were reassigned, each once: a second target while the first is on its way may leave a replica in
         the ISR that Kafka's controller takes for one that does not exist (`onPartitionReassignment`)."""
@@ -158,20 +179,24 @@ class Administering:
                 return self._request(action, topic=topic, partition=partition)
             case Action.CONFIGURE_TOPIC:
                 topic = self._rng.choice([*own, *self._configurable])
+                if topic in own and self._rng.random() < APPENDED_SHARE:
+                    return self._appended(action, topic, LIST_OF_TOPICS, tried=self._tries())
                 return self._request(action, topic=topic, config=self._config(OF_TOPICS), tried=self._tries())
             case Action.REPLACE_CONFIG:
                 config = {name: value for name, value in self._config(OF_TOPICS).items() if value is not None}
                 return self._request(action, topic=self._rng.choice(own), config=config)
             case Action.CONFIGURE_BROKER | Action.CONFIGURE_BROKERS:
+                if self._rng.random() < APPENDED_SHARE:
+                    return self._appended(action, "", LIST_OF_BROKERS, tried=True)
                 return self._request(action, config=self._config(OF_BROKERS), tried=self._tries())
             case Action.ELECT_LEADERS:
                 topic = self._rng.choice(["", *self.own])
                 partition = self._rng.randrange(self.own[topic]) if topic else -1
                 return self._request(action, topic=topic, partition=partition)
             case Action.MOVE_REPLICA:
-                topic, partition = self._partition()
+                topic, partition = self._rng.choice([self._partition(), (self._rng.choice(INTERNAL_TOPICS), 0)])
                 return self._request(action, topic=topic, partition=partition)
-            case Action.COMMIT_OFFSET | Action.DELETE_OFFSET:
+            case Action.COMMIT_OFFSET | Action.DELETE_OFFSET | Action.FETCH_OFFSETS:
                 return self._of_group(action, *self._partition())
             case _:
                 return self._request(action, topic=self._rng.choice([*own, *self._topics]), group=self.group)
@@ -189,8 +214,7 @@ class Administering:
 
     def _created(self) -> Request:
         """Return the creation of a topic, each of another name: evidence tells partitions apart by names alone."""
-        self._created_topics += 1
-        topic = f"{self.group}-topic-{self._created_topics}"
+        topic = self._name()
         partitions, replicas = self._rng.randint(1, 2), self._rng.randint(1, 3)
         config = {name: value for name, value in self._config(OF_TOPICS).items() if value is not None}
         return self._request(
@@ -201,6 +225,17 @@ class Administering:
             config=config,
             tried=self._tries(),
         )
+
+    def _name(self) -> str:
+        colliding = [other for each in self.own if (other := _colliding(each)) != each and other not in self._collided]
+        if colliding and self._rng.random() < COLLIDING_SHARE:
+            self._collided.add(colliding[0])
+            return colliding[0]
+        self._created_topics += 1
+        return self._rng.choice(SEPARATORS).join((self.group, "topic", str(self._created_topics)))
+
+    def _appended(self, action: Action, topic: str, name: str, *, tried: bool) -> Request:
+        return self._request(action, topic=topic, config={name: "compact"}, appends=True, tried=tried)
 
     def _of_group(self, action: Action, topic: str, partition: int) -> Request:
         return self._request(
@@ -236,6 +271,7 @@ class Administering:
         retention_ms: int = -1,
         group: str = "",
         config: Mapping[str, str | None] | None = None,
+        appends: bool = False,
         tried: bool = False,
     ) -> Request:
         invoked = self._recorder.invoke(
@@ -252,6 +288,7 @@ class Administering:
             retention_ms=retention_ms,
             group=group,
             config=config or {},
+            appends=appends,
             tried=tried,
             lucky=self._rng.random(),
         )
@@ -279,3 +316,8 @@ class Administering:
     def unanswered(self, request: Request, error: str) -> None:
         """Take note that it is unknown what became of a request."""
         self._recorder.end(request.invoked, OpType.INFO, error=error)
+
+
+def _colliding(name: str) -> str:
+    """Return the name with '.' for '_' and the other way round."""
+    return name.translate(str.maketrans("._", "_."))

@@ -1,5 +1,6 @@
 """What administrators ask for: topics of their own that they know of, and nothing that takes records of the load."""
 
+import re
 from collections.abc import Collection
 
 import pytest
@@ -40,10 +41,40 @@ def test_every_action_is_asked_for_and_topics_of_its_own_alone_change_their_part
     requests = carried_out(rules, 600)
     assert {request.action for request in requests} == set(Action)
     changed = {request.topic for request in requests if request.action in OF_OWN_TOPICS}
-    assert all(topic.startswith("administrator-1-topic-") for topic in changed)
+    assert all(re.fullmatch(r"administrator-1([-._])topic\1\d+", topic) for topic in changed)
     assert "orders" in {request.topic for request in requests if request.action is Action.CONFIGURE_TOPIC}
     assert [each.mode for each in written[::2]] == [request.action for request in requests]
     assert {each.type for each in written[1::2]} == {OpType.OK}
+
+
+def test_some_names_differ_from_another_one_by_dots_and_underscores_and_each_is_asked_for_once() -> None:
+    rules, _ = administering()
+    known: set[str] = set()
+    collisions = []
+    for _ in range(2000):
+        request = rules.next()
+        if request.action is not Action.CREATE_TOPIC:
+            rules.done(request)
+            continue
+        assert request.topic not in known
+        if request.topic.translate(str.maketrans("._", "_.")) in known - {request.topic}:
+            collisions.append(request.topic)
+            rules.refused(request, "INVALID_TOPIC_EXCEPTION")
+        else:
+            rules.done(request)
+        known.add(request.topic)
+    assert {"." in name for name in collisions} == {True, False}
+
+
+def test_a_policy_is_appended_to_topics_of_its_own_and_only_tried_for_brokers() -> None:
+    rules, _ = administering(configures=["orders"])
+    appended = [request for request in carried_out(rules, 1500) if request.appends]
+    of_topics = {request.topic for request in appended if request.action is Action.CONFIGURE_TOPIC}
+    assert of_topics
+    assert "orders" not in of_topics
+    of_brokers = [request for request in appended if request.action is not Action.CONFIGURE_TOPIC]
+    assert of_brokers
+    assert all(request.tried for request in of_brokers)
 
 
 def test_one_seed_makes_the_same_requests() -> None:

@@ -13,6 +13,8 @@ from harness.broker.wire.sentinels import NO_GENERATION
 from harness.broker.wire.transport import Message
 from harness.client_rules.administering import Action, Request
 
+FIRST_FETCH_OF_ALL = 2
+"""The version of OffsetFetch since which a request that names no topic asks for all of them."""
 FINE = frozenset({ErrorCode.NONE, ErrorCode.ELECTION_NOT_NEEDED})
 
 
@@ -34,6 +36,8 @@ class Asked:
     directories: Sequence[str] = ()
     """Data directories of that broker, of which one is drawn; known where a replica is to be moved."""
     timeout_ms: int
+    version: int
+    """Of the request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +45,15 @@ class Exchange:
     """How one action is asked for."""
 
     addressee: Addressee
-    version: int
+    versions: Sequence[int]
+    """Of the request, one of which is drawn."""
     message: Callable[[Request, Asked], Message]
     codes: Callable[[Message], Iterable[int]]
     """The errors that an answer holds."""
+
+    def version(self, request: Request) -> int:
+        """Return the version that a request is sent in."""
+        return self.versions[int(request.lucky * 10_000) % len(self.versions)]
 
 
 # --- topics ---
@@ -113,10 +122,11 @@ def _list_reassignments(request: Request, asked: Asked) -> Message:
 
 def _configured(resource: Resource, name: str, request: Request) -> Message:
     of_resource = m.IncrementalAlterConfigsRequest.AlterConfigsResource
+    sets = ConfigOperation.APPEND if request.appends else ConfigOperation.SET
     configs = [
         of_resource.AlterableConfig(
             name=key,
-            config_operation=ConfigOperation.DELETE if value is None else ConfigOperation.SET,
+            config_operation=ConfigOperation.DELETE if value is None else sets,
             value=value,
         )
         for key, value in sorted(request.config.items())
@@ -201,12 +211,30 @@ def _delete_group(request: Request, asked: Asked) -> Message:
     return m.DeleteGroupsRequest(groups_names=[request.group])
 
 
+def _fetch_offsets(request: Request, asked: Asked) -> Message:
+    topic = m.OffsetFetchRequest.OffsetFetchRequestTopic
+    named = [topic(name=request.topic, partition_indexes=[request.partition])]
+    asks_for_all = asked.version >= FIRST_FETCH_OF_ALL and request.offset % 2 == 0
+    return m.OffsetFetchRequest(group_id=request.group, topics=None if asks_for_all else named)
+
+
 def _list_groups(request: Request, asked: Asked) -> Message:
     return m.ListGroupsRequest()
 
 
 def _describe_groups(request: Request, asked: Asked) -> Message:
     return m.DescribeGroupsRequest(groups=[request.group])
+
+
+# --- transactions ---
+
+
+def _list_transactions(request: Request, asked: Asked) -> Message:
+    return m.ListTransactionsRequest(state_filters=[], producer_id_filters=[])
+
+
+def _describe_transactions(request: Request, asked: Asked) -> Message:
+    return m.DescribeTransactionsRequest(transactional_ids=[request.group])
 
 
 # --- answers ---
@@ -245,7 +273,7 @@ def _of_reassignments(answer: Message) -> Iterable[int]:
     return [answer.error_code, *(each.error_code for topic in answer.responses for each in topic.partitions)]
 
 
-def _of_deleted_offsets(answer: Message) -> Iterable[int]:
+def _of_offsets(answer: Message) -> Iterable[int]:
     return [answer.error_code, *_of_partitions(answer)]
 
 
@@ -253,28 +281,35 @@ def _of_groups(answer: Message) -> Iterable[int]:
     return [group.error_code for group in answer.groups]
 
 
+def _of_transactions(answer: Message) -> Iterable[int]:
+    return [each.error_code for each in answer.transaction_states]
+
+
 _ANY, _CONTROLLER, _COORDINATOR = Addressee
 EXCHANGES: Mapping[Action, Exchange] = {
-    Action.CREATE_TOPIC: Exchange(_CONTROLLER, 4, _create_topic, _of_topics),
-    Action.ADD_PARTITIONS: Exchange(_CONTROLLER, 1, _add_partitions, _of_results),
-    Action.DELETE_TOPIC: Exchange(_CONTROLLER, 3, _delete_topic, _of_responses),
-    Action.CONFIGURE_TOPIC: Exchange(_ANY, 0, _configure_topic, _of_responses),
-    Action.CONFIGURE_BROKER: Exchange(_ANY, 0, _configure_broker, _of_responses),
-    Action.CONFIGURE_BROKERS: Exchange(_ANY, 0, _configure_brokers, _of_responses),
-    Action.REPLACE_CONFIG: Exchange(_ANY, 1, _replace_config, _of_responses),
-    Action.DESCRIBE_TOPIC: Exchange(_ANY, 1, _describe_topic, _of_results),
-    Action.DESCRIBE_BROKER: Exchange(_ANY, 1, _describe_broker, _of_results),
-    Action.DESCRIBE_LOG_DIRS: Exchange(_ANY, 1, _describe_log_dirs, _of_results),
-    Action.DESCRIBE_CLUSTER: Exchange(_ANY, 0, _describe_cluster, _one_error),
-    Action.MOVE_REPLICA: Exchange(_ANY, 1, _move_replica, _of_moves),
-    Action.ELECT_LEADERS: Exchange(_CONTROLLER, 1, _elect_leaders, _of_elections),
-    Action.REASSIGN: Exchange(_CONTROLLER, 0, _reassign, _of_reassignments),
-    Action.CANCEL_REASSIGNMENT: Exchange(_CONTROLLER, 0, _cancel_reassignment, _of_reassignments),
-    Action.LIST_REASSIGNMENTS: Exchange(_CONTROLLER, 0, _list_reassignments, _one_error),
-    Action.COMMIT_OFFSET: Exchange(_COORDINATOR, 4, _commit_offset, _of_partitions),
-    Action.DELETE_OFFSET: Exchange(_COORDINATOR, 0, _delete_offset, _of_deleted_offsets),
-    Action.DELETE_GROUP: Exchange(_COORDINATOR, 1, _delete_group, _of_results),
-    Action.LIST_GROUPS: Exchange(_ANY, 2, _list_groups, _one_error),
-    Action.DESCRIBE_GROUPS: Exchange(_COORDINATOR, 3, _describe_groups, _of_groups),
+    Action.CREATE_TOPIC: Exchange(_CONTROLLER, (4,), _create_topic, _of_topics),
+    Action.ADD_PARTITIONS: Exchange(_CONTROLLER, (1,), _add_partitions, _of_results),
+    Action.DELETE_TOPIC: Exchange(_CONTROLLER, (3,), _delete_topic, _of_responses),
+    Action.CONFIGURE_TOPIC: Exchange(_ANY, (0,), _configure_topic, _of_responses),
+    Action.CONFIGURE_BROKER: Exchange(_ANY, (0,), _configure_broker, _of_responses),
+    Action.CONFIGURE_BROKERS: Exchange(_ANY, (0,), _configure_brokers, _of_responses),
+    Action.REPLACE_CONFIG: Exchange(_ANY, (1,), _replace_config, _of_responses),
+    Action.DESCRIBE_TOPIC: Exchange(_ANY, (1,), _describe_topic, _of_results),
+    Action.DESCRIBE_BROKER: Exchange(_ANY, (1,), _describe_broker, _of_results),
+    Action.DESCRIBE_LOG_DIRS: Exchange(_ANY, (1,), _describe_log_dirs, _of_results),
+    Action.DESCRIBE_CLUSTER: Exchange(_ANY, (0,), _describe_cluster, _one_error),
+    Action.MOVE_REPLICA: Exchange(_ANY, (1,), _move_replica, _of_moves),
+    Action.ELECT_LEADERS: Exchange(_CONTROLLER, (1,), _elect_leaders, _of_elections),
+    Action.REASSIGN: Exchange(_CONTROLLER, (0,), _reassign, _of_reassignments),
+    Action.CANCEL_REASSIGNMENT: Exchange(_CONTROLLER, (0,), _cancel_reassignment, _of_reassignments),
+    Action.LIST_REASSIGNMENTS: Exchange(_CONTROLLER, (0,), _list_reassignments, _one_error),
+    Action.COMMIT_OFFSET: Exchange(_COORDINATOR, (4,), _commit_offset, _of_partitions),
+    Action.DELETE_OFFSET: Exchange(_COORDINATOR, (0,), _delete_offset, _of_offsets),
+    Action.DELETE_GROUP: Exchange(_COORDINATOR, (1,), _delete_group, _of_results),
+    Action.FETCH_OFFSETS: Exchange(_COORDINATOR, (1, 2, 5, 7), _fetch_offsets, _of_offsets),
+    Action.LIST_GROUPS: Exchange(_ANY, (0, 2, 4), _list_groups, _one_error),
+    Action.DESCRIBE_GROUPS: Exchange(_COORDINATOR, (0, 3, 5), _describe_groups, _of_groups),
+    Action.LIST_TRANSACTIONS: Exchange(_ANY, (0,), _list_transactions, _one_error),
+    Action.DESCRIBE_TRANSACTIONS: Exchange(_ANY, (0,), _describe_transactions, _of_transactions),
 }
 """OffsetCommit has version 4, the last one that says for how long an offset is kept (KIP-211)."""

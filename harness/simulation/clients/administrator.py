@@ -17,7 +17,7 @@ from harness.store.recording import Recorder
 from harness.values import NO_BROKER
 
 ASTRAY_SHARE = 0.1
-"""How often a request for the controller goes to any broker."""
+"""How often a request for the controller or a coordinator goes to any broker."""
 
 
 class SimulatedAdministrator:
@@ -79,14 +79,16 @@ class SimulatedAdministrator:
             raise PeerError("no broker is known")
         some = brokers[int(request.lucky * 1000) % len(brokers)]
         controller = self._client.controller_id
-        to_controller = exchange.addressee is Addressee.CONTROLLER and request.lucky >= ASTRAY_SHARE
+        goes_astray = request.lucky < ASTRAY_SHARE
+        to_controller = exchange.addressee is Addressee.CONTROLLER and not goes_astray
         broker_id = controller if to_controller and controller != NO_BROKER else some
-        asked = Asked(broker_id=broker_id, brokers=brokers, timeout_ms=int(self._client.timeout_s * 1000))
+        version, timeout_ms = exchange.version(request), int(self._client.timeout_s * 1000)
+        asked = Asked(broker_id=broker_id, brokers=brokers, timeout_ms=timeout_ms, version=version)
         if request.action is Action.MOVE_REPLICA:
             described = EXCHANGES[Action.DESCRIBE_LOG_DIRS]
-            answer = await self._client.ask(broker_id, described.message(request, asked), described.version)
+            answer = await self._client.ask(broker_id, described.message(request, asked), described.version(request))
             asked = replace(asked, directories=[result.log_dir for result in answer.results])
         message = exchange.message(request, asked)
-        if exchange.addressee is Addressee.COORDINATOR:
-            return await self._coordinator.ask(message, exchange.version)
-        return await self._client.ask(broker_id, message, exchange.version)
+        if exchange.addressee is Addressee.COORDINATOR and not goes_astray:
+            return await self._coordinator.ask(message, version)
+        return await self._client.ask(broker_id, message, version)

@@ -80,11 +80,12 @@ def _delete_topic(admin: AdminClient, request: Request, timeout_s: float) -> Ans
 
 
 def _configured(admin: AdminClient, kind: ResourceType, name: str, request: Request, timeout_s: float) -> Answers:
+    sets = AlterConfigOpType.APPEND if request.appends else AlterConfigOpType.SET
     entries = [
         ConfigEntry(
             key,
             value,
-            incremental_operation=AlterConfigOpType.DELETE if value is None else AlterConfigOpType.SET,
+            incremental_operation=AlterConfigOpType.DELETE if value is None else sets,
         )
         for key, value in sorted(request.config.items())
     ]
@@ -131,6 +132,11 @@ def _commit_offset(admin: AdminClient, request: Request, timeout_s: float) -> An
     return admin.alter_consumer_group_offsets([wanted], request_timeout=timeout_s).values()
 
 
+def _fetch_offsets(admin: AdminClient, request: Request, timeout_s: float) -> Answers:
+    wanted = ConsumerGroupTopicPartitions(request.group, [TopicPartition(request.topic, request.partition)])
+    return admin.list_consumer_group_offsets([wanted], request_timeout=timeout_s).values()
+
+
 def _delete_group(admin: AdminClient, request: Request, timeout_s: float) -> Answers:
     return admin.delete_consumer_groups([request.group], request_timeout=timeout_s).values()
 
@@ -155,7 +161,10 @@ CALLS: Mapping[Action, Callable[[AdminClient, Request, float], Answers]] = {
     Action.ELECT_LEADERS: _elect_leaders,
     Action.COMMIT_OFFSET: _commit_offset,
     Action.DELETE_GROUP: _delete_group,
+    Action.FETCH_OFFSETS: _fetch_offsets,
     Action.LIST_GROUPS: _list_groups,
     Action.DESCRIBE_GROUPS: _describe_groups,
 }
-"""What librdkafka can ask for; it knows of no reassignments, log directories, or deletions of single offsets."""
+"""What librdkafka can ask for; it knows of no reassignments, log directories, transactions, or deletions of single
+offsets.
+"""
