@@ -46,6 +46,8 @@ SET_FOR_QUORUM = frozenset(
 """The same without ZooKeeper: the voters of the quorum, and that its log stays in place and complete."""
 LOG_DIRS = "log.dirs"
 """A scenario gives names of data directories (JBOD); the driver makes paths of them."""
+RACK = "broker.rack"
+"""A scenario may give several names, separated by commas: brokers get them in turn, by their ids."""
 _DIRECTORY_NAME = re.compile(r"[a-zA-Z0-9_][a-zA-Z0-9_.]*")
 
 
@@ -85,6 +87,12 @@ def data_directories(requested: Mapping[str, str]) -> list[str]:
     if any(not _DIRECTORY_NAME.fullmatch(name) for name in names) or len(set(names)) < len(names):
         raise ValueError(f"expected different names of folders in the broker's own, like disk1,disk2, not {text!r}")
     return names
+
+
+def rack(broker_id: int, requested: Mapping[str, str]) -> dict[str, str]:
+    """Return a broker's own rack as a property; none where no racks are requested."""
+    names = [name.strip() for name in requested.get(RACK, "").split(",")]
+    return {RACK: names[broker_id % len(names)]} if any(names) else {}
 
 
 def set_by_driver(*, zookeeper: bool) -> frozenset[str]:
@@ -158,7 +166,7 @@ def write(
         "listener.security.protocol.map": PROTOCOLS,
         "log.dir": driver.log_dir,
         "zookeeper.connect": driver.zookeeper_connect,
-    }
+    } | rack(broker_id, requested)
     if names := data_directories(requested):
         own[LOG_DIRS] = ",".join(f"{driver.log_dir}/{name}" for name in names)
     broker = layout.brokers.get(broker_id)

@@ -372,6 +372,7 @@ class SettingGroup(StrEnum):
     CLEANER = "cleaner"
     REPLICATION = "replication"
     GROUPS = "groups"
+    TRANSACTIONS = "transactions"
     CLUSTER = "cluster"
 
 

@@ -108,6 +108,10 @@ def _groups(name: str, values: OneOf | Between | ShareOfLoad, **more: object) ->
     return Setting(name=name, group=SettingGroup.GROUPS, values=values, **more)  # type: ignore[arg-type]
 
 
+def _transactions(name: str, values: OneOf | Between | ShareOfLoad, **more: object) -> Setting:
+    return Setting(name=name, group=SettingGroup.TRANSACTIONS, values=values, **more)  # type: ignore[arg-type]
+
+
 def _cluster(name: str, values: OneOf | Between | ShareOfLoad, topic: str = "", **more: object) -> Setting:
     return Setting(name=name, group=SettingGroup.CLUSTER, values=values, topic=topic, **more)  # type: ignore[arg-type]
 
@@ -132,6 +136,7 @@ SETTINGS: tuple[Setting, ...] = (
     _cleaner("log.cleaner.delete.retention.ms", ShareOfLoad(0, 0.3), "delete.retention.ms"),
     _cleaner("log.cleaner.min.compaction.lag.ms", ShareOfLoad(0, 0.2), "min.compaction.lag.ms"),
     _cleaner("log.cleaner.threads", OneOf(("1", "2", "3"))),
+    _cleaner("log.cleaner.io.buffer.size", Between(500, 524_288)),
     _replication("zookeeper.session.timeout.ms", Between(2000, 8000)),
     _replication("replica.lag.time.max.ms", Between(1000, 6000)),
     _replication(
@@ -149,6 +154,11 @@ SETTINGS: tuple[Setting, ...] = (
     _groups("offsets.commit.timeout.ms", Between(500, 5000)),
     _groups("offsets.retention.check.interval.ms", Between(500, 3000), odds=1.0),
     _groups("group.initial.rebalance.delay.ms", OneOf(("0", "100", "1000", "3000"))),
+    _transactions(
+        "transaction.state.log.replication.factor", OneOf(("2", "3", "3")), at_most=(Bound(BROKERS),), odds=0.3
+    ),
+    _transactions("transaction.state.log.min.isr", OneOf(("1", "2", "2"))),
+    _transactions("transaction.abort.timed.out.transaction.cleanup.interval.ms", Between(200, 3000)),
     _cluster(
         "min.insync.replicas",
         OneOf(("1", "2", "2", "2", "3")),
@@ -163,6 +173,8 @@ SETTINGS: tuple[Setting, ...] = (
     _cluster("controlled.shutdown.max.retries", OneOf(("3", "6"))),
     _cluster("controlled.shutdown.retry.backoff.ms", Between(200, 1000)),
     _cluster("controller.socket.timeout.ms", Between(2000, 8000)),
+    _cluster("broker.rack", OneOf(("rack-b,rack-a", "rack-c,rack-a,rack-b"))),
+    _cluster("max.connections.per.ip.overrides", OneOf(("127.0.0.1:1000",)), odds=0.3),
 )
 """In the order in which they are drawn: bounds name what comes before."""
 

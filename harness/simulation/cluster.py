@@ -4,7 +4,7 @@ import random
 from collections.abc import Mapping, Sequence
 
 from harness.broker.configs.config import parse_config
-from harness.cluster.broker_properties import CLIENT_LISTENER, PEER_LISTENER, PROTOCOLS, profile
+from harness.cluster.broker_properties import CLIENT_LISTENER, PEER_LISTENER, PROTOCOLS, profile, rack
 from harness.cluster.links.links import Links
 from harness.scenario.model import Latencies
 from harness.scenario.seeds import derived_seed
@@ -86,7 +86,7 @@ def _properties(broker_id: int, properties: Mapping[str, str]) -> dict[str, str]
         "listener.security.protocol.map": PROTOCOLS,
         "log.dir": "/",
         "zookeeper.connect": "zookeeper",
-    }
+    } | rack(broker_id, properties)
     return {**properties, **own}
 
 

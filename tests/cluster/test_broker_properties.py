@@ -88,6 +88,15 @@ def test_right_properties_are_accepted() -> None:
     broker_properties.validate(3, {"min.insync.replicas": "2", "log.dirs": "disk1, disk2"})
 
 
+def test_several_racks_are_given_to_brokers_in_turn(tmp_path: Path) -> None:
+    racks = []
+    for broker in range(3):
+        driver = driver_properties(tmp_path, broker)
+        path = broker_properties.write(layout(tmp_path, 3), broker, {"broker.rack": "b, a"}, driver)
+        racks.append(read(path)["broker.rack"])
+    assert racks == ["b", "a", "b"]
+
+
 def test_several_data_directories_lie_in_the_broker_s_own_folder(tmp_path: Path) -> None:
     path = broker_properties.write(layout(tmp_path, 1), 0, {"log.dirs": "disk1, disk2"}, driver_properties(tmp_path, 0))
     assert parse_config(read(path)).log_dirs == (f"{tmp_path}/data/disk1", f"{tmp_path}/data/disk2")
