@@ -66,6 +66,13 @@ MOTIFS: Mapping[str, Motif] = {
             MotifStep(kind="kill", duration_s=2, target=CONTROLLER),
         ),
     ),
+    "stop-and-controller": Motif(
+        about="a broker stops cleanly while the controller that would move its leaders dies",
+        steps=(
+            MotifStep(kind="kill", duration_s=2, target=CONTROLLER),
+            MotifStep(kind="controlled-shutdown", delay_s=0.1, duration_s=1, parameters={"hands_over": False}),
+        ),
+    ),
     "two-elections": Motif(
         about="a leader dies, and the controller that has elected another one is deposed within a round trip",
         steps=(
