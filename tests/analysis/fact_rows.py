@@ -83,7 +83,9 @@ def state(version: int, *, leader: int, epoch: int, isr: list[int], previous: Ro
         before = previous[1]
         names = ("zk_version", "leader", "leader_epoch", "isr", "controller_epoch")
         row |= {f"previous_{name}": before[name] for name in names}
-    return "partition_states", row | other
+    assigned = other.get("assignment", row["assignment"])
+    number = None if assigned is None else len(assigned)
+    return "partition_states", row | {"fewest_replicas": number, "most_replicas": number} | other
 
 
 def led(leader: int, epoch: int, **other: Any) -> Row:

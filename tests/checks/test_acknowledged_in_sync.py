@@ -37,6 +37,9 @@ CASES = {
         state(0, leader=1, epoch=0, isr=[1]),
         state(1, leader=1, epoch=0, isr=[1], assignment=[1]),
     ),
+    "two of its replicas went at the end of a reassignment, which no later state shows": passes(
+        acknowledged(4, high_watermark=5, isr_size=1), state(0, leader=1, epoch=0, isr=[1], fewest_replicas=1)
+    ),
     "without ZooKeeper's history one replica is enough": passes(acknowledged(4, high_watermark=5, isr_size=1)),
     "not committed": fails(
         acknowledged(5, high_watermark=5), offsets=[5], text="offset 5 while the high watermark was still 5"

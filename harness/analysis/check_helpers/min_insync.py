@@ -38,9 +38,8 @@ def with_required_isr(rows: DataFrame, facts: dict[str, DataFrame], settings: Se
 
 @made_once
 def _replica_counts(partition_states: DataFrame) -> DataFrame:
-    size = F.size("assignment")
     return partition_states.groupBy(*PARTITION_KEY).agg(
-        F.min(size).alias("fewest_replicas"), F.max(size).alias("most_replicas")
+        F.min("fewest_replicas").alias("fewest_replicas"), F.max("most_replicas").alias("most_replicas")
     )
 
 

@@ -2,6 +2,7 @@
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.window import Window
 
 from harness.analysis.facts.znodes import with_time_ns
 from harness.analysis.frames import PARTITION_KEY, conform, contains, in_order
@@ -61,7 +62,7 @@ def _with_writer(states: DataFrame, state_changes: StateChanges) -> DataFrame:
 
 
 def _with_assignment(states: DataFrame, history: DataFrame) -> DataFrame:
-    """Add the replicas that the topic's znode assigned to the partition when the state was written."""
+    """Add the replicas that the topic's znode assigned when the state was written, and how many until the next one."""
     topics = (
         history.where(F.col("path").rlike(_TOPIC_PATH) & (F.col("type") != "delete"))
         .withColumn("topic_json", F.from_json("data", "partitions map<string, array<int>>"))
@@ -71,13 +72,19 @@ def _with_assignment(states: DataFrame, history: DataFrame) -> DataFrame:
             "zxid",
             F.explode("topic_json.partitions").alias("partition_text", "assigned"),
         )
-        .withColumn("partition", F.col("partition_text").try_cast("int"))
+        .withColumns({"partition": F.col("partition_text").try_cast("int"), "number": F.size("assigned")})
         .drop("partition_text")
     )
     both = states.unionByName(topics, allowMissingColumns=True)
     until_now = in_order(*PARTITION_KEY, by=("zxid",))
-    latest = F.last("assigned", ignorenulls=True).over(until_now)
-    return both.withColumn("assignment", latest).where(F.col("zk_version").isNotNull())
+    latest, number = (F.last(name, ignorenulls=True).over(until_now) for name in ("assigned", "number"))
+    until_next = Window.partitionBy(*PARTITION_KEY, "states")
+    return (
+        both.withColumns({"assignment": latest, "number": number, "states": F.count("zk_version").over(until_now)})
+        .withColumn("fewest_replicas", F.min("number").over(until_next))
+        .withColumn("most_replicas", F.max("number").over(until_next))
+        .where(F.col("zk_version").isNotNull())
+    )
 
 
 def isr_changes(states: DataFrame) -> DataFrame:

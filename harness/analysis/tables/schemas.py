@@ -103,6 +103,8 @@ PARTITION_STATES = _DECLARED.declare(
     Column("last_known", "array<int>", "the last leader, if no other replica may lead (KIP-966); null with ZooKeeper"),
     Column("controller_epoch", "int", "epoch of the controller that took the last leadership decision"),
     Column("assignment", "array<int>", "replicas assigned at that transaction; null when not seen"),
+    Column("fewest_replicas", "int", "number of the fewest assigned until the next version; null when not seen"),
+    Column("most_replicas", "int", "number of the most assigned until the next version; null when not seen"),
     Column("writer", "string", "controller or leader, by the writer's state-change log; null when unknown"),
     Column("previous_zk_version", "int", "version seen before this one in the same life; null for the first"),
     Column("previous_leader", "int", "leader at the version seen before"),
