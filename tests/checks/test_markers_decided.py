@@ -52,6 +52,10 @@ CASES = {
         wrote_marker(1, 1),
     ),
     "the log of the coordinator has a gap": decided(became("Ongoing", 1, "orders-0", whole=False), wrote(0), ended(1)),
+    "the cleaner has taken the decision before": decided(
+        *(became("Ongoing", 4, "orders-0", whole=False), became("PrepareCommit", 5, "orders-0")),
+        *(wrote(0), ended(1), wrote(2), ended(3), wrote_marker(1, 3), wrote_marker(3, 6)),
+    ),
     "another replica has come further": decided(*one(1), replica(2, 200), wrote(0), ended(1, commits=False)),
 }
 CASES |= CASES["a marker follows its decision"].without_each("replicas")

@@ -41,11 +41,11 @@ class MarkersDecided(OfTransactions):
         transactions = facts["transactions"]
         markers = on_furthest(facts["markers"], facts["replicas"])
         decided = decisions(transactions)
-        undecided = in_whole_logs(
-            markers.join(decided, on=["run_id", *_KEY], how="left_anti"), transactions
-        ).withColumn("wrong", F.lit("no Prepare record of that outcome is in the transaction log"))
+        undecided = markers.join(decided, on=["run_id", *_KEY], how="left_anti").withColumn(
+            "wrong", F.lit("no Prepare record of that outcome is in the transaction log")
+        )
         early = self._early(facts, decided).withColumn("wrong", F.lit("its Prepare record was stored later"))
-        rows = undecided.unionByName(early, allowMissingColumns=True)
+        rows = in_whole_logs(undecided.unionByName(early, allowMissingColumns=True), transactions)
         return finding(
             self.judged(rows, facts, settings),
             self.name,
