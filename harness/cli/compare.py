@@ -8,17 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from harness.cli.options import Json, file_to_make, say_left_out
+from harness.cli.options import Json, say_left_out
 from harness.errors import EvidenceError, ScenarioError
 from harness.store.folder import LIBRARY, RunFolder
 
 if TYPE_CHECKING:
     from harness.report.compare.comparison import Comparison
 
-Page = Annotated[
-    Path | None,
-    typer.Option("--out", metavar="FILE", callback=file_to_make, help="Also write the comparison as an HTML page."),
-]
+Page = Annotated[Path | None, typer.Option("--out", metavar="FILE", help="Also write the comparison as an HTML page.")]
 
 
 def compare(

@@ -33,13 +33,6 @@ def folder_to_make(path: Path) -> Path:
     return path
 
 
-def file_to_make(path: Path | None) -> Path | None:
-    """Return the path of a file whose folder exists or can be made."""
-    if path is not None:
-        folder_to_make(path.absolute().parent)
-    return path
-
-
 Runs = Annotated[
     Path, typer.Option("--runs", callback=folder_to_make, help="Folder in which the run's folder is created.")
 ]

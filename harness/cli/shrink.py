@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 
-from harness.cli.options import Json, PlantedBugs, SameSeed, ScenarioName, Sets, file_to_make, simulated
+from harness.cli.options import Json, PlantedBugs, SameSeed, ScenarioName, Sets, simulated
 from harness.progress import number_of
 from harness.verdict import ExitCode
 
@@ -37,10 +37,7 @@ def shrink(
     planted_bugs: PlantedBugs = None,
     sets: Sets = None,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", callback=file_to_make, help="The scenario file to write; default: one in the folder shrunk."
-        ),
+        Path | None, typer.Option("--out", help="The scenario file to write; default: one in the folder shrunk.")
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 import typer
 
-from harness.cli.options import DEFAULT_RUNS, file_to_make, say_left_out
+from harness.cli.options import DEFAULT_RUNS, say_left_out
 from harness.errors import EvidenceError, ScenarioError
 from harness.store.folder import LIBRARY, RunFolder
 
@@ -27,7 +27,7 @@ def trend(
             show_default=False,
         ),
     ] = None,
-    out: Annotated[Path, typer.Option("--out", callback=file_to_make, help="The page to write.")] = Path("trend.html"),
+    out: Annotated[Path, typer.Option("--out", help="The page to write.")] = Path("trend.html"),
 ) -> None:
     """Show runs night by night: unexpected outcomes, durations, and coverage."""
     from harness.report.trend.page import render

@@ -16,7 +16,9 @@ def make_parent(path: Path) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ScenarioError(f"{path} cannot be written: {error}") from error
+        file = next((each for each in path.parents if each.exists() and not each.is_dir()), None)
+        why = describe_error(error, path) if file is None else f"{file} is a file, not a folder"
+        raise ScenarioError(f"{path} cannot be written: {why}") from error
     if path.is_dir():
         raise ScenarioError(f"{path} cannot be written: it is a folder")
     if not os.access(path.parent, os.W_OK):

@@ -84,15 +84,18 @@ def test_validate_says_what_it_is_and_shows_none_of_it(
 @pytest.mark.parametrize(
     "command",
     [
-        pytest.param(("trend", "--out"), id="trend"),
+        pytest.param(("trend", ".", "--out"), id="trend"),
         pytest.param(("compare", "a", "b", "--out"), id="compare"),
         pytest.param(("shrink", "smoke", "--seed", "1", "--out"), id="shrink"),
         pytest.param(("docs", "a", "--into"), id="docs"),
     ],
 )
 def test_where_nothing_can_be_written_is_refused_before_any_work(
-    chaos: Any, tmp_path: Path, command: tuple[str, ...]
+    chaos: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
 ) -> None:
+    for name in ("a", "b"):
+        made(tmp_path, name)
+    monkeypatch.chdir(tmp_path)
     file = tmp_path / "file"
     file.touch()
     status, out, err = chaos(*command, str(file / "x"))
