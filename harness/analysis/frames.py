@@ -29,11 +29,11 @@ LIFE_KEY = ("run_id", "broker", "incarnation")
 
 P = ParamSpec("P")
 Maker = Callable[[], DataFrame]
-"""Makes a frame; Spark analyses each step of it at once, which takes as long as planning."""
+"""Makes a frame. Spark analyses each step as it is made, which takes as long as planning the frame."""
 _made: WeakKeyDictionary[DataFrame, dict[object, Future[DataFrame]]] = WeakKeyDictionary()
 """By the frame of which they are made: what `made_once` keeps."""
 _making = Lock()
-"""Held to look into it."""
+"""Guards `_made`, which several threads use."""
 
 
 def conform(frame: DataFrame, table: Table) -> DataFrame:
@@ -100,7 +100,7 @@ def made_apart(spark: SparkSession, makers: Iterable[Maker]) -> list[DataFrame]:
 
 def stored(frame: DataFrame) -> DataFrame:
     """Return the same rows, for repeated use: planned and computed once, on a local master."""
-    return checkpointed([frame])[0] if is_local(frame.sparkSession) else frame
+    return checkpoint(frame) if is_local(frame.sparkSession) else frame
 
 
 def parts_of(spark: SparkSession) -> int:

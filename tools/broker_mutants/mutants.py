@@ -44,7 +44,7 @@ LEFT_OUT = {
     "configs/ignored_properties.py": "a table",
     "controller/statistics.py": "numbers",
     "coordinator/statistics.py": "numbers",
-    "log/directories.py": "the simulation has one directory a broker, in memory",
+    "log/directories.py": "the simulation has disks in memory",
     "log/file_storage.py": "the simulation has disks in memory",
     "replicas/counters.py": "numbers",
     "transactions/statistics.py": "numbers",

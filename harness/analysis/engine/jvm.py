@@ -216,7 +216,7 @@ class _KnownClass(JavaClass):  # type: ignore[misc]
 def _remember_names(jvm: JVMView) -> None:
     """Keep the classes that make columns: py4j would look through every jar for their names, column by column.
 
-    A column of a name is asked for once, as Spark changes none that it has made.
+    The column of a name is asked for once: columns never change.
     """
     for name in _JAVA_NAMES:
         java_class = getattr(jvm, name)

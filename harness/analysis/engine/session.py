@@ -59,7 +59,7 @@ _ONE_COMPILER = "-XX:TieredStopAtLevel=1"
 _ROOM_FOR_CODE = "-XX:ReservedCodeCacheSize=240m"
 """What the JVM reserves with both compilers; with one it reserves a fifth, which planning fills."""
 _UNVERIFIED = ("-XX:+UnlockDiagnosticVMOptions", "-XX:-BytecodeVerificationRemote")
-"""Classes are loaded without a proof that each is well-formed: of judging a small run that is a tenth."""
+"""Classes are loaded without verification, which takes a tenth of the time in which a small run is judged."""
 
 _QUIET = """\
 rootLogger.level = error

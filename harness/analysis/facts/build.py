@@ -294,8 +294,8 @@ def _on_disk(sources: Sources, names: set[str], folder: Folder) -> Iterator[Fact
         rest = names - first.keys()
         more = {name: tables[name] for name in FACTS if name in rest}
         made = facts_from_tables(tables, rest, many=True, absent=sources.absent)
-        first |= through_files(more | _made(made), folder)
-        yield first | through_files(_made(facts_from_facts(first, sources, tables, rest)), folder)
+        first |= through_files(more | _all_made(made), folder)
+        yield first | through_files(_all_made(facts_from_facts(first, sources, tables, rest)), folder)
     finally:
         remove(lines)
 
@@ -342,12 +342,12 @@ def _read(spark: SparkSession, columns: StructType | str, path: Folder) -> DataF
 @contextmanager
 def _in_memory(sources: Sources, names: set[str]) -> Iterator[Facts]:
     spark, empty = sources.spark, _without_rows(sources, names)
-    with _materialized(spark, _there(sources.lines)) as lines:
+    with _materialized(spark, _makers_of(sources.lines)) as lines:
         sources = replace(sources, lines=lines)
         tables = tables_of(sources)
         none_of = {name for kind in sources.absent & TYPED.keys() for name in TYPED[kind]}
         often = {name: frame for name, frame in tables.items() if name not in _READ_ONCE | none_of}
-        with _materialized(spark, _there(often)) as in_memory:
+        with _materialized(spark, _makers_of(often)) as in_memory:
             tables |= in_memory
             with _materialized(spark, facts_from_tables(tables, names - empty, absent=sources.absent)) as made:
                 first = {name: tables[name] for name in FACTS if name in names} | made | _empty(sources, empty)
@@ -369,16 +369,16 @@ def _materialized(spark: SparkSession, makers: Mapping[str, Maker]) -> Iterator[
             frame.unpersist()
 
 
-def _there(frames: Mapping[str, DataFrame]) -> dict[str, Maker]:
-    """Return makers of frames that are there already."""
-    return {name: partial(_same, frame) for name, frame in frames.items()}
+def _makers_of(frames: Mapping[str, DataFrame]) -> dict[str, Maker]:
+    """Return makers of frames that are made already."""
+    return {name: partial(_itself, frame) for name, frame in frames.items()}
 
 
-def _same(frame: DataFrame) -> DataFrame:
+def _itself(frame: DataFrame) -> DataFrame:
     return frame
 
 
-def _made(makers: Mapping[str, Maker]) -> Facts:
+def _all_made(makers: Mapping[str, Maker]) -> Facts:
     return {name: make() for name, make in makers.items()}
 
 
