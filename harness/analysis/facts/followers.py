@@ -37,7 +37,7 @@ def follower_watermarks(claims: DataFrame, state_changes: StateChanges, lives: D
         .join(_starts_of_leaders(written, claims, starts), on=list(_FOLLOWER), how="left")
         .where(F.coalesce("leader_high_watermark", "leader_log_start_offset").isNotNull())
         .join(_known_marks(claims, marks), on=list(_FOLLOWER), how="left")
-        .join(_known_starts(claims, starts), on=list(_LIFE), how="left"),
+        .join(_known_starts(copied, claims, starts, writes), on=list(_FOLLOWER), how="left"),
         FOLLOWER_WATERMARKS,
     )
 
@@ -115,9 +115,22 @@ def _known_marks(claims: DataFrame, marks: DataFrame) -> DataFrame:
     return known.unionByName(begun).groupBy(*_FOLLOWER).agg(F.max("mark").alias("high_watermark"))
 
 
-def _known_starts(claims: DataFrame, starts: DataFrame) -> DataFrame:
-    """One row a log in a life of its broker: the highest start that it had."""
-    begun = claims.select(*_LIFE, F.col("log_start_offset").alias("start")).where(F.col("start") >= 0)
+def _known_starts(copied: DataFrame, claims: DataFrame, starts: DataFrame, writes: DataFrame) -> DataFrame:
+    """One row a follower and epoch: the highest start that its log had before it wrote records of another epoch.
+
+    Afterwards its own retention may have moved the start.
+    """
+    first_of_epochs = writes.groupBy(*_LIFE, "leader_epoch").agg(F.min("seq").alias("other_seq")).drop("leader_epoch")
+    until = (
+        copied.join(first_of_epochs, on=list(_LIFE), how="left")
+        .groupBy(*_FOLLOWER, "incarnation")
+        .agg(F.min(F.when(F.col("other_seq") > F.col("seq"), F.col("other_seq"))).alias("until_seq"))
+    )
+    begun = claims.select(*_LIFE, "seq", F.col("log_start_offset").alias("start")).where(F.col("start") >= 0)
+    known = starts.select(*_LIFE, "seq", "start").unionByName(begun)
     return (
-        starts.select(*_LIFE, "start").unionByName(begun).groupBy(*_LIFE).agg(F.max("start").alias("log_start_offset"))
+        until.join(known, on=list(_LIFE), how="inner")
+        .where(F.col("until_seq").isNull() | (F.col("seq") < F.col("until_seq")))
+        .groupBy(*_FOLLOWER)
+        .agg(F.max("start").alias("log_start_offset"))
     )

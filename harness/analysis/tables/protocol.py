@@ -129,7 +129,11 @@ FOLLOWER_WATERMARKS = PROTOCOL_TABLES.declare(
     Column("leader_high_watermark", "bigint", "the leader's high watermark when it wrote that record; null if unknown"),
     Column("high_watermark", "bigint", "the highest that the follower logged in that epoch, or began it with"),
     Column("leader_log_start_offset", "bigint", "where the leader's log started then; null if unknown"),
-    Column("log_start_offset", "bigint", "the highest start that the follower's log had in that life"),
+    Column(
+        "log_start_offset",
+        "bigint",
+        "the highest start that the follower's log had in that life before it wrote records of another epoch",
+    ),
     Column("disk_failed", "boolean", "whether a data directory of the follower failed in that life"),
 )
 

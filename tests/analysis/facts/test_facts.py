@@ -937,6 +937,8 @@ def follower_of_a_leader_that_deletes(out: RunWriter) -> None:
     out.event(2, BecomeFollower(topic="orders", partition=0, leader=1, leader_epoch=0, **followed))
     out.event(2, wrote(None, isr_size=0, role="follower"))
     out.event(2, moved(1))
+    out.event(2, replace(wrote(None, isr_size=0, role="follower"), leader_epoch=1))
+    out.event(2, moved(4))
 
 
 def test_a_leader_carries_where_its_log_started_when_it_wrote(rows: Rows) -> None:
