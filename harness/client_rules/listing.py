@@ -17,7 +17,7 @@ LATEST, EARLIEST, TIMESTAMP = "latest", "earliest", "timestamp"
 MODES = (LATEST, LATEST, EARLIEST, TIMESTAMP)
 BACK_MS = 20_000
 """How far before now a timestamp is at most."""
-DELETION_SHARE = 0.03
+DELETION_SHARE = 0.1
 """Share of requests that delete records, where allowed, instead of listing."""
 
 
@@ -46,15 +46,17 @@ class Listing:
         self._rng = random.Random(plan.seed)  # noqa: S311  repeatable, not secret
         self._recorder = recorder
         self._wall_ms = wall_ms
+        self._starts: dict[TopicPartition, int] = {}
         self._ends: dict[TopicPartition, int] = {}
-        """The latest known offset of each partition."""
+        """The earliest and the latest known offset of each partition."""
 
     def next(self) -> Inquiry:
         """Return the next request, and record it."""
         partition = self._rng.choice(self._partitions)
         topic, number = partition
         if topic in self._deletable and self._ends.get(partition, 0) > 0 and self._rng.random() < DELETION_SHARE:
-            offset = self._rng.randint(0, self._ends[partition])
+            end = self._ends[partition]
+            offset = self._rng.randint(min(self._starts.get(partition, 0), end), end)
             invoked = self._recorder.invoke(OpKind.DELETE_RECORDS, topic=topic, partition=number, offset=offset)
             return Inquiry(invoked=invoked, partition=partition)
         mode = self._rng.choice(MODES)
@@ -66,6 +68,8 @@ class Listing:
         """Record the offset of an answer; -1 if no record has the timestamp or a later one."""
         if inquiry.invoked.mode == LATEST:
             self._ends[inquiry.partition] = offset
+        elif inquiry.invoked.mode == EARLIEST:
+            self._starts[inquiry.partition] = offset
         self._recorder.end(inquiry.invoked, OpType.OK, offset=max(-1, offset))
 
     def refused(self, inquiry: Inquiry, error: str) -> None:

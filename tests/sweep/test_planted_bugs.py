@@ -46,6 +46,14 @@ FORBIDDEN = (
     "duration_s=14",
 )
 """The unclean election of the built-in scenario, where it is not allowed."""
+UNLIMITED = ("topics.2.config={cleanup.policy: delete, min.insync.replicas: 1}",)
+"""Retention does not delete what clients delete."""
+CLEAN_STOPS = (
+    *UNLIMITED,
+    "mix.kinds=[{kind: controlled-shutdown, duration_s: [0, 2]}]",
+    "mix.motifs=[]",
+    "cluster.properties={offsets.topic.num.partitions: 1, log.flush.offset.checkpoint.interval.ms: 60000}",
+)
 ALLOWED = (*FORBIDDEN, "topics.0.config={min.insync.replicas: 1, unclean.leader.election.enable: true}")
 
 
@@ -99,14 +107,14 @@ SWEEPS = {
     "gone-broker-alive": Sweep(scenario="storm-sweep", finding="live-brokers"),
     "shutting-down-for-ever": Sweep(finding="shutting-down"),
     "follower-high-watermark-kept": Sweep(scenario=MIX, finding="follower-watermarks"),
-    "follower-log-start-kept": Sweep(scenario=MIX, finding="follower-watermarks"),
+    "follower-log-start-kept": Sweep(scenario=MIX, sets=UNLIMITED, finding="follower-watermarks", schedules=2),
     "controller-never-resigns": Sweep(scenario="storm-sweep", finding="step-by-step"),
     "waits-without-lead": Sweep(scenario="storm-sweep", finding="step-by-step", schedules=3),
     "retention-by-first-record": Sweep(scenario=MIX, finding="retention"),
     "retention-past-high-watermark": Sweep(scenario=MIX, finding="retention", schedules=2),
     "cleans-uncommitted": Sweep(scenario="kafka-13194", finding="I10"),
     "clean-marker-kept": Sweep(scenario=RESTARTED_SCRIPTS, finding="clean-stops"),
-    "log-start-forgotten": Sweep(scenario=MIX, finding="log-starts", schedules=5),
+    "log-start-forgotten": Sweep(scenario=MIX, sets=CLEAN_STOPS, finding="log-starts", schedules=3),
     "unsynced-recovery-point": Sweep(scenario=ADMINISTRATION, finding="recovery-points", schedules=17),
     "group-load-stops-early": Sweep(scenario="groups", finding="I39"),
     "group-load-to-high-watermark": Sweep(finding="I39"),
@@ -145,7 +153,7 @@ SWEEPS = {
     "no-partition-verification": Sweep(scenario="kip-890", finding="transactional-data"),
     "high-watermark-from-log-end": Sweep(scenario=ADMINISTRATION, finding="step-by-step"),
     "lookup-finds-batch": Sweep(scenario=SCRIPTS, finding="recorded-answers"),
-    "log-start-not-checkpointed": Sweep(scenario=MIX, finding="log-starts", schedules=5),
+    "log-start-not-checkpointed": Sweep(scenario=MIX, sets=CLEAN_STOPS, finding="log-starts", schedules=3),
     "snapshot-not-continued": Sweep(scenario="compaction", finding="I28"),
     "tombstones-for-ever": Sweep(scenario=SLOW_SCRIPTS, finding="recorded-answers"),
     "tombstones-removed-early": Sweep(scenario=SLOW_SCRIPTS, finding="recorded-answers"),
@@ -165,7 +173,7 @@ SWEEPS = {
     "tried-config-stored": Sweep(scenario=SCRIPTS, finding="recorded-answers"),
     "alter-configs-merges": Sweep(scenario=SCRIPTS, finding="recorded-answers", schedules=2),
     "broker-change-drops-topic-properties": Sweep(scenario=MIX, finding="configuration-in-force"),
-    "loaded-log-without-properties": Sweep(scenario=MIX, finding="configuration-in-force", schedules=3),
+    "loaded-log-without-properties": Sweep(scenario=MIX, finding="configuration-in-force", schedules=2),
     "deleted-topic-in-metadata": Sweep(scenario=ADMINISTRATION, finding="I29"),
     "metadata-of-started-broker-empty": Sweep(scenario=ADMINISTRATION, finding="I29", schedules=2),
     "started-broker-not-published": Sweep(scenario=ADMINISTRATION, finding="step-by-step"),
