@@ -28,6 +28,8 @@ pytestmark = [pytest.mark.cluster, pytest.mark.rotating(1, of="existing clusters
 SCRIPT = Path(__file__).parents[2] / "tools/outside_cluster.sh"
 TIMEOUT_S = 900
 OF_CLIENTS = {"lost-write", "duplicate", "phantom", "poll-skip", "nonmonotonic-poll"}
+OF_ONE_CLOCK = {"quorum-leader-resigns"}
+"""Checks that compare the clocks of brokers: those of other hosts may differ."""
 PLAIN, SECURED, MUTUAL = "PLAINTEXT", "SASL_SSL", "SSL"
 USER, PASSWORD, VARIABLE = "chaos", "secret-of-the-user", "OUTSIDE_PASSWORD"
 _LOGIN = (
@@ -232,7 +234,8 @@ def test_with_its_data_and_logs_a_run_is_judged_as_far_as_on_a_cluster_of_our_ow
     answers = {each["check"]: each["verdict"] for each in result["checks"]}
     assert code == 0, [each for each in result["checks"] if each["verdict"] in ("FAIL", "UNKNOWN")] + result["remarks"]
     assert {answers[name] for name in OF_CLIENTS | {"I9", "I10", "I12", "step-by-step", "unseen"}} == {"PASS"}
-    assert {name for name, verdict in answers.items() if verdict == "NOT_JUDGED"} == of_our_own(outside.release)
+    not_judged = {name for name, verdict in answers.items() if verdict == "NOT_JUDGED"}
+    assert not_judged == of_our_own(outside.release) | OF_ONE_CLOCK
     assert result["verdicts"] == {"fault": "CONFIRMED", "system": "PASS", "environment": "CLEAN"}
     written = [path for path in (tmp_path / "whole/runs").rglob("*") if path.is_file()]
     assert written
