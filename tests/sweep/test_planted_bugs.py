@@ -56,6 +56,8 @@ CLEAN_STOPS = (
 )
 ALLOWED = (*FORBIDDEN, "topics.0.config={min.insync.replicas: 1, unclean.leader.election.enable: true}")
 
+ZOMBIES = ('mix.kinds=[{kind: pause, duration_s: [3, 6], target: "member(pipeline-1,1)"}]', "mix.motifs=[]")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
@@ -115,7 +117,7 @@ SWEEPS = {
     "cleans-uncommitted": Sweep(scenario="kafka-13194", finding="I10"),
     "clean-marker-kept": Sweep(scenario=RESTARTED_SCRIPTS, finding="clean-stops"),
     "log-start-forgotten": Sweep(scenario=MIX, sets=CLEAN_STOPS, finding="log-starts", schedules=3),
-    "unsynced-recovery-point": Sweep(scenario=ADMINISTRATION, finding="recovery-points", schedules=17),
+    "unsynced-recovery-point": Sweep(scenario=ADMINISTRATION, finding="recovery-points", schedules=14),
     "group-load-stops-early": Sweep(scenario="groups", finding="I39"),
     "group-load-to-high-watermark": Sweep(finding="I39"),
     "member-forgotten-at-failover": Sweep(scenario="groups", finding="I34"),
@@ -130,17 +132,17 @@ SWEEPS = {
     "aborted-not-told": Sweep(scenario=TRANSACTIONS, finding="aborted-transaction-read"),
     "reads-open-transactions": Sweep(scenario=TRANSACTIONS, finding="precommitted-read"),
     "no-transactional-fence": Sweep(scenario=TRANSACTIONS, finding="ends-own-transaction"),
-    "transitions-overlap": Sweep(scenario=TRANSACTIONS, finding="transaction-epochs"),
+    "transitions-overlap": Sweep(scenario=TRANSACTIONS, finding="transaction-epochs", schedules=3),
     "complete-after-one-marker": Sweep(scenario=TRANSACTIONS, finding="markers-complete"),
     "fence-without-epoch": Sweep(scenario=TRANSACTIONS, finding="transaction-epochs"),
     "markers-before-metadata": Sweep(scenario="markers-before-metadata", finding="markers-complete"),
-    "decision-forgotten-at-failover": Sweep(scenario=TRANSACTIONS, finding="I32", schedules=7),
+    "decision-forgotten-at-failover": Sweep(scenario=TRANSACTIONS, finding="I32", schedules=5),
     "markers-before-decision": Sweep(scenario=TRANSACTIONS, finding="markers-decided"),
     "markers-decide-at-once": Sweep(scenario=TRANSACTIONS, finding="last-stable-offset"),
     "aborted-forgotten-at-recovery": Sweep(scenario=TRANSACTIONS, finding="aborted-index", schedules=3),
     "transaction-load-to-high-watermark": Sweep(scenario=TRANSACTIONS, finding="transaction-states", schedules=3),
-    "transactional-offsets-at-once": Sweep(scenario=PIPELINES, finding="transactional-offsets"),
-    "transactional-commit-unfenced": Sweep(scenario=PIPELINES, finding="exactly-once", schedules=5),
+    "transactional-offsets-at-once": Sweep(scenario=PIPELINES, finding="transactional-offsets", schedules=3),
+    "transactional-commit-unfenced": Sweep(scenario=PIPELINES, sets=ZOMBIES, finding="exactly-once"),
     "open-transaction-forgotten": Sweep(finding="aborted-index"),
     "producer-age-by-batches": Sweep(scenario="kafka-9144", finding="marker-epochs"),
     "zombie-producer": Sweep(finding="fenced-producers"),
@@ -151,7 +153,7 @@ SWEEPS = {
     "snapshot-without-transactions": Sweep(finding="last-stable-offset"),
     "require-stable-ignored": Sweep(finding="exactly-once"),
     "no-partition-verification": Sweep(scenario="kip-890", finding="transactional-data"),
-    "high-watermark-from-log-end": Sweep(scenario=ADMINISTRATION, finding="step-by-step"),
+    "high-watermark-from-log-end": Sweep(scenario=ADMINISTRATION, finding="step-by-step", schedules=2),
     "lookup-finds-batch": Sweep(scenario=SCRIPTS, finding="recorded-answers"),
     "log-start-not-checkpointed": Sweep(scenario=MIX, sets=CLEAN_STOPS, finding="log-starts", schedules=3),
     "snapshot-not-continued": Sweep(scenario="compaction", finding="I28"),
@@ -159,7 +161,7 @@ SWEEPS = {
     "tombstones-removed-early": Sweep(scenario=SLOW_SCRIPTS, finding="recorded-answers"),
     "producer-cleaned-away": Sweep(scenario=SLOW_SCRIPTS, finding="recorded-answers", schedules=2),
     "cleaned-batch-keeps-newest-time": Sweep(scenario=SLOW_SCRIPTS, finding="recorded-answers"),
-    "gaps-forgotten": Sweep(scenario=ADMINISTRATION, finding="recovery-points", schedules=2),
+    "gaps-forgotten": Sweep(scenario="compaction", finding="recovery-points", schedules=5),
     "epochs-not-checkpointed": Sweep(scenario=MIX, finding="I27"),
     "retention-below-bytes": Sweep(scenario=SLOW_SCRIPTS, finding="retention"),
     "last-segment-kept": Sweep(scenario=SLOW_SCRIPTS, finding="recorded-answers"),
@@ -175,7 +177,7 @@ SWEEPS = {
     "broker-change-drops-topic-properties": Sweep(scenario=MIX, finding="configuration-in-force"),
     "loaded-log-without-properties": Sweep(scenario=MIX, finding="configuration-in-force", schedules=2),
     "deleted-topic-in-metadata": Sweep(scenario=ADMINISTRATION, finding="I29"),
-    "metadata-of-started-broker-empty": Sweep(scenario=ADMINISTRATION, finding="I29", schedules=2),
+    "metadata-of-started-broker-empty": Sweep(scenario=ADMINISTRATION, finding="I29", schedules=5),
     "started-broker-not-published": Sweep(scenario=ADMINISTRATION, finding="step-by-step"),
     "lookup-finds-deleted": Sweep(scenario=SCRIPTS, finding="step-by-step", schedules=2),
     "delete-records-past-end": Sweep(scenario=SCRIPTS, finding="recorded-answers"),
