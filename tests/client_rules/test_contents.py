@@ -60,7 +60,7 @@ def inquiries(deletes: list[str]) -> Iterator[tuple[Listing, Inquiry]]:
     rules = Listing(plan(list_interval_s=0.1, delete_records_of=deletes), recorder(), lambda: NOW_MS)
     for _ in range(3000):
         inquiry = rules.next()
-        rules.answered(inquiry, 40)
+        rules.answered(inquiry, 10 if inquiry.invoked.mode == "earliest" else 40)
         yield rules, inquiry
 
 
@@ -70,10 +70,12 @@ def test_a_lister_asks_for_every_kind_of_offset_of_every_partition() -> None:
     assert {inquiry.timestamp_ms <= NOW_MS for _, inquiry in inquiries([])} == {True}
 
 
-def test_a_lister_deletes_records_only_where_it_may_and_only_what_it_was_told_of() -> None:
+def test_a_lister_deletes_records_only_where_it_may_and_only_what_is_there() -> None:
     deleted = [inquiry for _, inquiry in inquiries(["events"]) if inquiry.deletes]
     assert deleted
     assert {inquiry.partition for inquiry in deleted} == {("events", 0)}
+    once_told = {inquiry.invoked.offset for inquiry in deleted[10:]}
+    assert (min(once_told), max(once_told)) == (10, 40)
     assert all(0 <= inquiry.invoked.offset <= 40 for inquiry in deleted)
     assert not any(inquiry.deletes for _, inquiry in inquiries([]))
 

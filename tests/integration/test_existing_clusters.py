@@ -29,7 +29,7 @@ SCRIPT = Path(__file__).parents[2] / "tools/outside_cluster.sh"
 TIMEOUT_S = 900
 OF_CLIENTS = {"lost-write", "duplicate", "phantom", "poll-skip", "nonmonotonic-poll"}
 OF_ONE_CLOCK = {"quorum-leader-resigns"}
-"""Checks that compare the clocks of brokers: those of other hosts may differ."""
+"""Checks that compare the clocks of brokers, which may differ in an existing cluster."""
 PLAIN, SECURED, MUTUAL = "PLAINTEXT", "SASL_SSL", "SSL"
 USER, PASSWORD, VARIABLE = "chaos", "secret-of-the-user", "OUTSIDE_PASSWORD"
 _LOGIN = (

@@ -233,7 +233,10 @@ def test_administrators_have_every_kind_of_request_answered_and_offsets_of_their
     load = [each.model_dump() for each in made]
     operations = operations_of(_nothing, load_s=12.0, workloads=load, cluster=directories)
     answered = {each.mode for each in ends(operations, OpKind.ADMINISTER) if each.type is OpType.OK}
-    assert answered >= set(Action) - {Action.CANCEL_REASSIGNMENT, Action.DESCRIBE_TRANSACTIONS}  # there is none
+    assert answered >= set(Action) - {
+        Action.CANCEL_REASSIGNMENT,
+        Action.DESCRIBE_TRANSACTIONS,
+    }  # there is no transaction
     assert every_operation_ended(operations)
 
 

@@ -46,17 +46,18 @@ FORBIDDEN = (
     "duration_s=14",
 )
 """The unclean election of the built-in scenario, where it is not allowed."""
+ALLOWED = (*FORBIDDEN, "topics.0.config={min.insync.replicas: 1, unclean.leader.election.enable: true}")
 UNLIMITED = ("topics.2.config={cleanup.policy: delete, min.insync.replicas: 1}",)
-"""Retention does not delete what clients delete."""
+"""The topic whose records clients delete has no retention, which would delete them first."""
 CLEAN_STOPS = (
     *UNLIMITED,
     "mix.kinds=[{kind: controlled-shutdown, duration_s: [0, 2]}]",
     "mix.motifs=[]",
     "cluster.properties={offsets.topic.num.partitions: 1, log.flush.offset.checkpoint.interval.ms: 60000}",
 )
-ALLOWED = (*FORBIDDEN, "topics.0.config={min.insync.replicas: 1, unclean.leader.election.enable: true}")
-
+"""Brokers are only stopped cleanly, and only that writes the checkpoints of log starts."""
 ZOMBIES = ('mix.kinds=[{kind: pause, duration_s: [3, 6], target: "member(pipeline-1,1)"}]', "mix.motifs=[]")
+"""A member is paused until its group goes on without it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from jinja2 import Environment
 
 from tools.broker_mutants import guided
-from tools.broker_mutants.mutants import LEFT_OUT
+from tools.broker_mutants.mutants import FUNCTIONS_LEFT_OUT, LEFT_OUT
 from tools.broker_mutants.reasons import unreached
 from tools.broker_mutants.results import HEADINGS, RESULTS, About, Measurement, Row, cells, counts, read_measurement
 from tools.broker_mutants.trial import Outcome
@@ -207,7 +207,7 @@ def _listed(rows: Sequence[Row]) -> Iterator[str]:
 
 def _because(key: str) -> str:
     """Return why the battery does not reach a mutant or function, after a colon; nothing where no reason is known."""
-    known = unreached()
+    known = unreached() | FUNCTIONS_LEFT_OUT
     longest = max((each for each in known if key.startswith(each)), key=len, default="")
     return f": {known[longest].rstrip('.')}" if longest else ""
 

@@ -38,11 +38,11 @@ _PUBLISHED = "Each was found in a release that has it, on real processes: `chaos
 _PLANTED = """\
 A planted bug is one guard of the built-in broker that is switched off (`chaos list planted-bugs`). *Schedules* is how
 many a sweep takes until the first finding, with three brokers in virtual time. `tests/sweep/test_planted_bugs.py` runs
-each of these sweeps, and the same schedules without the bug, which must hold. It also names the planted bugs that no
-sweep finds yet, with the reasons. *Battery* is the first schedule of the [standing battery](broker-mutants.md), which
-was written for no bug, that finds it: `python -m tools.broker_mutants.planted BUG` measures it. Where it was not
-measured, the cell says whether the scenario is one of the battery, or is empty. *Real* is the argument of `chaos run`
-that finds it on real processes too."""
+each of these sweeps, some with other settings, and the same schedules without the bug, which must hold. It also names
+the planted bugs that no sweep finds yet, with the reasons. *Battery* is the first schedule of the [standing
+battery](broker-mutants.md), which was written for no bug, that finds it: `python -m tools.broker_mutants.planted BUG`
+measures it. Where it was not measured, the cell says whether the scenario is one of the battery, or is empty. *Real* is
+the argument of `chaos run` that finds it on real processes too."""
 _STANDING = frozenset(Path(name).name for name in (*SHORT, *LONG))
 """The scenarios of the standing battery, by the names of their files."""
 _SWEEPS = """\

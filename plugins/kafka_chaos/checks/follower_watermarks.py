@@ -5,8 +5,9 @@ own high watermark to it, up to its log end, and deletes what its leader has del
 `ReplicaFetcherThread.processPartitionData`, KIP-107). So a follower that has copied a record knows at least what its
 leader called committed, and deleted, when it wrote that record. A follower that knows less serves consumers less when
 it leads, until the whole ISR has fetched again, or records that were deleted. The promise is about the order of events,
-so it holds on a slow machine too. What a follower's log starts at counts until it writes records of another epoch, as
-its own retention moves the start later. A follower that ends just after it has copied is not judged.
+so it holds on a slow machine too. The start of a follower's log counts only until the follower writes records of
+another epoch, because its own retention moves the start later. A follower that ends just after it has copied is not
+judged.
 """
 
 from typing import ClassVar
