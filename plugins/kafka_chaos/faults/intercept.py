@@ -4,7 +4,8 @@ A request that the target gets (or, with `direction: outbound`, sends) is caught
 follows a held message on its connection waits, too. After a lost one nothing more passes in that direction, and the
 connection is reset at the end.
 
-Confirmed by: the receiver's answer, which comes only after a held request was let go, and never for a lost one.
+Confirmed by: the receiver's answer, which comes only after a held request was let go, and never for a lost one. A held
+request is also confirmed when its sender leaves before the answer.
 """
 
 import asyncio
@@ -196,8 +197,16 @@ def _shown(caught: Caught, hold_s: float | None) -> bool:
     if caught.action in WAITING:
         if hold_s is None and caught.let_go_s is None:
             return _now_s() - caught.caught_s >= SILENT_S
-        return caught.let_go_s is not None and caught.answered_s is not None
+        if caught.let_go_s is None:
+            return False
+        return caught.answered_s is not None or _gave_up(caught, caught.let_go_s)
     return caught.answered_s is not None
+
+
+def _gave_up(caught: Caught, let_go_s: float) -> bool:
+    """Return whether its sender left after it had been held for a while, so that it gets no answer."""
+    left_s = caught.left_s
+    return caught.action is Action.HOLD and left_s is not None and left_s >= let_go_s >= caught.caught_s + SILENT_S
 
 
 def _may_be_answered(caught: Caught) -> bool:
