@@ -118,7 +118,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
     A whole tier leaves out what another commit draws; named modules or tests are run.
     """
-    slow: list[pytest.Item] = []
+    tiers: dict[str, list[pytest.Item]] = {"fast": [], "slow": []}
     for item in items:
         for fixture in FIXTURES.keys() & set(getattr(item, "fixturenames", ())):
             item.add_marker(FIXTURES[fixture])
@@ -132,11 +132,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         is_slow = bool(marks & SLOW) and "smoke" not in marks
         if is_slow and not (says(SAYS_SLOW, module) or is_judged_again(module, config)):
             raise pytest.UsageError(f"{item.nodeid} is slow: its module must say so with a mark")
-        item.add_marker("slow" if is_slow else "fast")
-        if is_slow:
-            slow.append(item)
+        tier = "slow" if is_slow else "fast"
+        item.add_marker(tier)
+        tiers[tier].append(item)
     names_tests = any("::" in argument for argument in config.args)
-    if config.option.markexpr == "slow" and not names_tests and (left_out := waiting(slow)):
+    if not names_tests and (left_out := waiting(tiers.get(config.option.markexpr, []))):
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in left_out]
 

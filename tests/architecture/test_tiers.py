@@ -159,19 +159,23 @@ def test_a_checkout_draws_by_its_commit_and_a_tree_without_one_by_its_content(tm
 
 
 @pytest.mark.parametrize(
-    ("tier", "named", "number"),
+    ("tier", "marks", "named", "number"),
     [
-        pytest.param("slow", "tests", 3, id="a whole tier has the commit's"),
-        pytest.param("", "tests/analysis", 9, id="a named module is run whole"),
-        pytest.param("slow", "tests/analysis/engine/test_jvm.py::test_1", 9, id="named tests of a tier are run"),
+        pytest.param("slow", ["jvm"], "tests", 3, id="a whole tier has the commit's"),
+        pytest.param("fast", [], "tests", 3, id="and so has the other one"),
+        pytest.param("fast", ["jvm"], "tests", 9, id="which leaves out nothing of the first"),
+        pytest.param("", ["jvm"], "tests/analysis", 9, id="a named module is run whole"),
+        pytest.param(
+            "slow", ["jvm"], "tests/analysis/engine/test_jvm.py::test_1", 9, id="named tests of a tier are run"
+        ),
     ],
 )
 def test_of_those_that_take_turns_the_commit_draws_some(
-    tier: str, named: str, number: int, monkeypatch: pytest.MonkeyPatch
+    tier: str, marks: list[str], named: str, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sampling, "ALL", False)
-    marked = [Item(["jvm", "rotating"], [], name=f"test_{number}") for number in range(9)]
-    unmarked = Item(["jvm"], [], name="test_another")
+    marked = [Item([*marks, "rotating"], [], name=f"test_{number}") for number in range(9)]
+    unmarked = Item(marks, [], name="test_another")
     left = collected(*marked, unmarked, tier=tier, named=[named])
     assert (unmarked in left, len(left)) == (True, number + 1)
 

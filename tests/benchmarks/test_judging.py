@@ -14,6 +14,7 @@ pytestmark = pytest.mark.spark
 OPERATIONS = 600
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize("sparse", [False, True], ids=["dense offsets", "offsets with gaps"])
 def test_every_check_of_what_clients_alone_saw_passes(spark: SparkSession, tmp_path: Path, sparse: bool) -> None:
     folder, operations = generate(tmp_path, OPERATIONS, sparse=sparse, clients_alone=True)

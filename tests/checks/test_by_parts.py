@@ -11,6 +11,7 @@ from tests.checks.answers import OF_A_LARGE_HISTORY, batches_of, confirm, judged
 
 
 @pytest.mark.spark
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize(
     "check",
     [

@@ -330,6 +330,7 @@ def test_the_form_that_was_made_ahead_is_the_one_that_would_be_made_now() -> Non
     ], again
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize(
     ("folder", "file", "text", "field"),
     [

@@ -224,6 +224,7 @@ def test_large_tables_are_judged_by_spark_as_small_ones_by_pandas(
     assert records.failures[0].startswith("There must be one digest at each offset of one leader_epoch")
 
 
+@pytest.mark.rotating(1)
 @pytest.mark.parametrize(
     ("script", "imported"),
     [

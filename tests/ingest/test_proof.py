@@ -147,6 +147,7 @@ def test_so_it_is_where_the_text_is_packed(
     assert_known(spark, tmp_path / "ops.jsonl.gz", remarks, answer)
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize(
     ("files", "answer", "code", "remarks"),
     [

@@ -49,6 +49,7 @@ NOT_COMPACTED = "compacted_topics=none"
 ABSENT = "of 10 acknowledged records were not read and may have been deleted or compacted: orders-0"
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize(
     ("lines", "sets", "verdict", "reason"),
     [

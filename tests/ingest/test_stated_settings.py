@@ -50,6 +50,7 @@ def judged(spark: SparkSession, path: Path, lines: Lines, *sets: str, check: str
     return judge_history(spark, {"operations": [str(file)]}, settings, RunFolder(path / "judged"), checks=[check])
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize(
     ("acks", "lines", "sets", "verdict"),
     [
@@ -130,6 +131,7 @@ def log_of(*events: dict[str, Any]) -> Lines:
 CLOSE = {"ev": "logs_close"}
 
 
+@pytest.mark.rotating(3)
 @pytest.mark.parametrize(
     ("events", "stated", "verdict"),
     [

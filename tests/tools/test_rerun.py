@@ -82,6 +82,7 @@ def test_what_passes_alone_fails_no_tier(again: Again) -> None:
     assert "Mend it:\n  test_toy.py::test_that_fails_at_first[1]\n  test_toy.py::test_that_fails_at_first[2]" in printed
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize(
     ("selected", "said"),
     [
@@ -96,6 +97,7 @@ def test_all_else_fails_it(again: Again, selected: str, said: str) -> None:
     assert said in printed
 
 
+@pytest.mark.rotating(2)
 @pytest.mark.parametrize(
     ("prepare", "said"),
     [
