@@ -2,7 +2,8 @@
 
 An acknowledged record is in every member of the ISR, so a leader from outside it, or an empty ISR, has given up
 acknowledged records. A partition without a leader keeps its last ISR; with eligible replicas outside it (KIP-966),
-these may be all that are left, or only the last leader, which may lead again.
+these may be all that are left, or only the last leader, which may lead again. Kafka before 1.1, and the built-in broker
+with `selector.profile: 0.8`, empty the ISR where unclean election is allowed, which is a violation too.
 """
 
 from typing import ClassVar

@@ -19,6 +19,7 @@ from tests.cluster.systems.test_log_reader import APPENDED, LEADER, REGISTERED, 
 from tests.cluster.systems.test_systems import broker
 
 OLD, NEW = "kafka:3.3.2", "kafka:3.9.1"
+UNCLEAN = "unclean.leader.election.enable"
 VERSION = "2026-11-22 21:59:23,694 INFO org.apache.kafka.common.utils.AppInfoParser: Kafka version: {}\n"
 
 
@@ -74,18 +75,18 @@ def test_an_upgraded_broker_goes_on_as_the_cluster_does(cluster: str, properties
     assert kept_back(release_of(cluster)) == properties
 
 
-def configured(root: Path, requested: dict[str, str]) -> ClusterLayout:
+def configured(root: Path, requested: dict[str, str], system: str = OLD) -> ClusterLayout:
     layout = ClusterLayout(
         root=root,
         run_id="r",
         driver="process",
-        system=OLD,
+        system=system,
         zookeeper={},
         brokers={0: BrokerPorts(client=100, peer=200)},
         planted_bugs=(),
     )
     driver = DriverProperties(client_address="h:100", peer_address="h:200", log_dir="/data", zookeeper_connect="h:300")
-    system_named(OLD).configure(layout, 0, requested, driver)
+    system_named(system).configure(layout, 0, requested, driver)
     return layout
 
 
@@ -200,3 +201,19 @@ def test_of_an_upgraded_broker_all_is_read_that_its_cluster_tells_and_nothing_el
         versions = [system.name.partition(":")[2] for system in (new, old)]
         assert wording(*versions).emits == old.emits, (old.name, new.name)
         assert wording(versions[1], versions[1]) == wording(versions[1])
+
+
+@pytest.mark.parametrize(
+    ("system", "requested", "value"),
+    [
+        pytest.param("kafka:0.10.2.2", {}, "false", id="not by its own default, which later releases do not have"),
+        pytest.param("kafka:0.10.2.2", {UNCLEAN: "true"}, "true", id="where a scenario allows it"),
+        pytest.param("kafka:0.11.0.3", {}, None, id="not by default, since 0.11"),
+    ],
+)
+def test_whether_a_release_elects_uncleanly(
+    tmp_path: Path, system: str, requested: dict[str, str], value: str | None
+) -> None:
+    layout = configured(tmp_path, requested, system)
+    assert properties_in(layout.config_file(0).read_text(encoding=ENCODING)).get(UNCLEAN) == value
+    assert system_named(system).effective(3, requested)[UNCLEAN] == (value or "false")

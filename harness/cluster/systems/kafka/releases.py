@@ -40,6 +40,11 @@ class Release:
         return ".".join(map(str, self.number[: 2 if self.number[0] else 3]))
 
     @property
+    def later_defaults(self) -> dict[str, str]:
+        """Properties that it is started with because it has other defaults than later releases (KIP-106)."""
+        return {} if self.number >= _ELECTS_CLEANLY else {"unclean.leader.election.enable": "false"}
+
+    @property
     def number(self) -> tuple[int, ...]:
         """The parts of its version, in order."""
         return tuple(map(int, self.version.split(".")))
@@ -47,6 +52,8 @@ class Release:
 
 WITHOUT_ZOOKEEPER = 4
 PROTOCOL, FORMAT = "inter.broker.protocol.version", "log.message.format.version"
+_ELECTS_CLEANLY = (0, 11)
+"""First release that elects no replica from outside the ISR unless it is told to."""
 _RESOLVES_ADDRESSES = 11
 """With a later Java 2.0 to 2.3 resolve no address that ZooKeeper gave them."""
 SINCE_ANSWERS = (3, 9)
