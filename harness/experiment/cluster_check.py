@@ -14,6 +14,7 @@ from pathlib import Path
 from harness.cluster import relay
 from harness.cluster.external.brokers_logs import described
 from harness.cluster.external.commands import PLACEHOLDERS, filled
+from harness.cluster.external.configuration import configured_as_assumed
 from harness.cluster.external.driver import log_of
 from harness.cluster.external.forwards import Forward, listening, not_advertised, setup_of
 from harness.cluster.external.place import LOGS, ExternalCluster, taken_by_runs
@@ -82,6 +83,9 @@ async def _beyond(cluster: ExternalCluster) -> AsyncIterator[Tried]:
         yield await _tried(f"bootstrap server {address}", _identity(cluster, address, addresses))
     for broker_id, address in sorted(addresses.items()):
         yield await _tried(f"broker {broker_id} at {address}", _serves(cluster, address))
+        of_broker = replace(cluster, addresses=addresses).direct(broker_id)
+        comparing = configured_as_assumed(cluster, broker_id, of_broker, TIMEOUT_S)
+        yield await _tried(f"configuration of broker {broker_id}", comparing)
     keeper = f"ZooKeeper {cluster.zookeeper_connect}" if cluster.zookeeper_connect else "controllers"
     yield await _tried(keeper, _metadata(cluster))
     yield await _tried("topics of a run", _may_create(cluster))

@@ -1,4 +1,4 @@
-"""What does a broker say of its cluster and of itself? One request each: its brokers, a coordinator, log levels."""
+"""What does a broker say of its cluster and of itself, by one request each?"""
 
 from collections.abc import Iterable
 from typing import Any
@@ -13,8 +13,8 @@ from harness.values import NO_BROKER
 
 LATEST_FIND_COORDINATOR = 2
 """The last version before flexible ones."""
-BROKER_LOGGERS = 8
-"""Type of the resource whose configuration is the levels of a broker's loggers (KIP-412)."""
+BROKER, BROKER_LOGGERS = 4, 8
+"""Types of resources: a broker, and its loggers, whose configuration is their levels (KIP-412)."""
 LATEST_DESCRIBE_CONFIGS = 1
 LISTED, WITH_ID = 1, 2
 """Versions of Metadata: every broker knows them, and from the second on the answer has the cluster's id."""
@@ -48,14 +48,41 @@ async def logger_levels(
     Raises:
         ClusterError: the broker does not answer within `timeout_s`, or refuses to say.
     """
-    resource = {"resource_type": BROKER_LOGGERS, "resource_name": str(broker_id), "configuration_keys": None}
+    levels = await _described(host, port, BROKER_LOGGERS, broker_id, None, timeout_s, security)
+    return {name: level or "" for name, level in levels.items()}
+
+
+async def broker_configuration(
+    host: str, port: int, broker_id: int, names: list[str], *, timeout_s: float, security: Security = PLAINTEXT
+) -> dict[str, str]:
+    """Return the values of properties that a broker has; it answers this about itself only, and omits unknown ones.
+
+    Raises:
+        ClusterError: the broker does not answer within `timeout_s`, or refuses to say.
+    """
+    values = await _described(host, port, BROKER, broker_id, names, timeout_s, security)
+    return {name: value for name, value in values.items() if value is not None}
+
+
+async def _described(
+    host: str,
+    port: int,
+    kind: int,
+    broker_id: int,
+    names: list[str] | None,
+    timeout_s: float,
+    security: Security,
+) -> dict[str, str | None]:
+    keys = None if names is None else [{"name": name} for name in names]
+    resource = {"resource_type": kind, "resource_name": str(broker_id), "configuration_keys": keys}
     values = {"resources": [resource], "include_synonyms": False}
     answer = await _asked(host, port, DESCRIBE_CONFIGS, values, LATEST_DESCRIBE_CONFIGS, timeout_s, security)
     (of_broker,) = answer["results"]
     if of_broker["error_code"]:
         why = of_broker["error_message"] or f"error {of_broker['error_code']}"
-        raise ClusterError(f"broker {broker_id} does not say at which levels it logs: {why}")
-    return {each["name"]: each["value"] or "" for each in of_broker["configs"]}
+        what = "at which levels it logs" if kind == BROKER_LOGGERS else "how it is configured"
+        raise ClusterError(f"broker {broker_id} does not say {what}: {why}")
+    return {each["name"]: each["value"] for each in of_broker["configs"]}
 
 
 async def described_cluster(

@@ -9,6 +9,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
 from harness.cluster.capabilities import Side
+from harness.cluster.external.configuration import assumed
 from harness.cluster.external.forwards import Forward
 from harness.cluster.external.place import ExternalCluster, Host
 from harness.cluster.systems.kafka.releases import SINCE_LOGGER_LEVELS, release_of
@@ -245,6 +246,8 @@ def place_of(scenario: Scenario) -> ExternalCluster | None:
     place = scenario.cluster.external
     if place is None:
         return None
+    stated = scenario.cluster.properties
+    effective = system_named(EXTERNAL).effective(scenario.cluster.brokers, stated)
     return ExternalCluster(
         cluster_id=place.id,
         bootstrap_servers=place.bootstrap_servers,
@@ -261,6 +264,7 @@ def place_of(scenario: Scenario) -> ExternalCluster | None:
         relay_listens_on="" if place.relay is None else place.relay.listens_on,
         prefix=place.prefix,
         release=place.release,
+        configuration=assumed(stated, effective, quorum=bool(place.controllers)),
     )
 
 

@@ -20,6 +20,7 @@ from harness.cluster.driver import BrokerStatus, ClusterRequest, ClusterStatus, 
 from harness.cluster.external import restoring
 from harness.cluster.external.brokers_logs import LogOf, gather
 from harness.cluster.external.client_links import ClientLinks
+from harness.cluster.external.configuration import configured_as_assumed
 from harness.cluster.external.forwards import not_advertised
 from harness.cluster.external.place import (
     CONNECT_TIMEOUT_S,
@@ -397,7 +398,10 @@ async def _proved(cluster: ExternalCluster) -> ExternalCluster:
         )
     if problem := not_advertised(cluster.relay, addresses) or taken:
         raise ClusterError(problem)
-    return replace(cluster, addresses=addresses, began_ns=time.time_ns())
+    proved = replace(cluster, addresses=addresses, began_ns=time.time_ns())
+    for broker_id in proved.hosts:
+        await configured_as_assumed(proved, broker_id, proved.direct(broker_id), PROBE_TIMEOUT_S)
+    return proved
 
 
 async def _explained(cluster: ExternalCluster, problem: str) -> str:

@@ -68,6 +68,8 @@ class ExternalCluster:
     """The address at which the relay listens; empty for those that brokers advertise."""
     release: str = ""
     """Of Apache Kafka, whose wording the brokers' logs have; empty if none can be had."""
+    configuration: dict[str, str] = field(default_factory=dict)
+    """Properties by which runs are judged, each as the cluster file says, else Kafka's default."""
     began_ns: int = 0
     """When the run began, by the wall clock here."""
 

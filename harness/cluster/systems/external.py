@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from harness.broker.configs.config import PROPERTIES
+from harness.cluster.systems.kafka.kraft import session_timeout
 from harness.cluster.systems.system import OF_A_JVM, System
 from harness.errors import ScenarioError
 
@@ -56,7 +57,8 @@ class External:
 
     def effective(self, brokers: int, requested: Mapping[str, str]) -> dict[str, str]:
         """Return what the scenario says that brokers are configured with, else Kafka's defaults."""
-        return {prop.name: prop.default or "" for prop in PROPERTIES} | dict(requested)
+        defaults = {prop.name: prop.default or "" for prop in PROPERTIES}
+        return defaults | session_timeout(requested, defaults) | dict(requested)
 
     def configure(
         self, layout: "ClusterLayout", broker_id: int, requested: Mapping[str, str], driver: "DriverProperties"

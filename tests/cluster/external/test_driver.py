@@ -125,6 +125,16 @@ async def test_what_a_run_does_is_undone_and_of_all_topics_only_its_own_go(
     assert not status.broker(1).log_dir.exists()
 
 
+async def test_a_cluster_that_is_configured_otherwise_is_not_touched(
+    theirs: ProcessDriver, ours: ExternalDriver
+) -> None:
+    name = "unclean.leader.election.enable"
+    with pytest.raises(ClusterError, match=f"broker 0 has {name}=false, where true is assumed"):
+        await ours.start(await place(theirs, configuration={name: "true", **QUICK}))
+    assert await topics(theirs) == []
+    await ours.start(await place(theirs, configuration={name: "false", **QUICK}))
+
+
 async def test_without_zookeeper_the_quorum_is_asked_and_all_is_undone_likewise(
     of_a_quorum: ProcessDriver, ours: ExternalDriver
 ) -> None:

@@ -171,6 +171,7 @@ def described(kafka: SecuredKafka, cluster_id: str, folder: Path, **changes: obj
         "controllers": {str(number): address for number, address in kafka.controllers.items()},
         "brokers": [{"id": 1, "host": "localhost"}],
         "client": kafka.settings(),
+        "properties": {"zookeeper.session.timeout.ms": 6000} if kafka.zookeeper else {},
         "commands": {
             "check": "true",
             "pause": f"sh -c 'cat /proc/[0-9]*/cmdline >{seen}; kill -STOP {broker}'",
@@ -191,6 +192,7 @@ async def test_a_check_tries_all_and_changes_nothing(kafka: SecuredKafka, tmp_pa
     assert [each["what"] for each in answer["tried"]] == [
         f"bootstrap server localhost:{kafka.sasl}",
         f"broker 1 at localhost:{kafka.sasl}",
+        "configuration of broker 1",
         f"ZooKeeper {kafka.zookeeper}" if kafka.zookeeper else "controllers",
         "topics of a run",
         *(f"command {action} of broker 1" for action in ("check", "data", "pause", "resume")),
