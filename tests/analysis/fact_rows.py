@@ -85,7 +85,11 @@ def state(version: int, *, leader: int, epoch: int, isr: list[int], previous: Ro
         row |= {f"previous_{name}": before[name] for name in names}
     assigned = other.get("assignment", row["assignment"])
     number = None if assigned is None else len(assigned)
-    return "partition_states", row | {"fewest_replicas": number, "most_replicas": number} | other
+    return "partition_states", row | {
+        "fewest_replicas": number,
+        "most_replicas": number,
+        "once_assigned": assigned,
+    } | other
 
 
 def led(leader: int, epoch: int, **other: Any) -> Row:

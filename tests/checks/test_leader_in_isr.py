@@ -1,6 +1,8 @@
 from tests.analysis.fact_rows import state
+from tests.analysis.protocol_rows import topic
 from tests.checks.answers import fails, passes, table_of, unknown
 
+GONE = state(0, leader=1, epoch=0, isr=[1, 9], once_assigned=[1, 2, 3, 9])
 CASES = {
     "the leader is in the ISR": passes(state(0, leader=1, epoch=0, isr=[1, 2])),
     "no leader, and the last ISR stays": passes(state(0, leader=-1, epoch=1, isr=[2])),
@@ -19,6 +21,14 @@ CASES = {
         state(0, leader=-1, epoch=1, isr=[], eligible=[]), text="the ISR is empty"
     ),
     "a stranger is in the ISR": fails(state(0, leader=1, epoch=0, isr=[1, 9]), text="names 9"),
+    "a member is no replica any more": passes(GONE),
+    "and still is none, in the end": fails(GONE, topic(present=True, reassigned=[]), text="names 9"),
+    "and still is none, in the last version, with the topic in another life": passes(
+        GONE, state(1, leader=1, epoch=0, isr=[1], life=2), topic(present=True, reassigned=[])
+    ),
+    "and its topic is being deleted": passes(GONE, topic(present=True, reassigned=[], deletion_pending=True)),
+    "and its topic was deleted": passes(GONE, topic(present=False)),
+    "and its partition is moved": passes(GONE, topic(present=True, reassigned=[0])),
     "the assignment was not seen": passes(state(0, leader=1, epoch=0, isr=[1, 9], assignment=None)),
     "ZooKeeper's history is empty": unknown(text="partition_states"),
 }

@@ -28,7 +28,51 @@ def a_hole_after(away_ns: int, topic: dict[str, Any], content: str = "") -> list
     ]
 
 
+OF_OFFSETS = state(0, leader=1, epoch=1, isr=[1, 2], **OFFSETS)
 CASES = {
+    "the leader of an internal topic wrote in the end": passes(
+        OF_OFFSETS,
+        replica(1, 2, high_watermark=1, **OFFSETS),
+        replica(2, 1, **OFFSETS),
+        held(1, "a", 0, **OFFSETS),
+        held(2, "a", 0, **OFFSETS),
+        held(1, "b", 1, **OFFSETS),
+    ),
+    "it has the higher id": passes(
+        state(0, leader=2, epoch=1, isr=[1, 2], **OFFSETS),
+        replica(2, 2, high_watermark=1, **OFFSETS),
+        replica(1, 1, **OFFSETS),
+        held(1, "a", 0, **OFFSETS),
+        held(2, "a", 0, **OFFSETS),
+        held(2, "b", 1, **OFFSETS),
+    ),
+    "what it wrote is committed": fails(
+        OF_OFFSETS,
+        replica(1, 2, **OFFSETS),
+        replica(2, 1, **OFFSETS),
+        held(1, "a", 0, **OFFSETS),
+        held(2, "a", 0, **OFFSETS),
+        held(1, "b", 1, **OFFSETS),
+        text="ends at offset 1 on broker 2",
+    ),
+    "a follower of an internal topic has more than its leader": fails(
+        OF_OFFSETS,
+        replica(1, 1, **OFFSETS),
+        replica(2, 2, high_watermark=1, **OFFSETS),
+        held(1, "a", 0, **OFFSETS),
+        held(2, "a", 0, **OFFSETS),
+        held(2, "b", 1, **OFFSETS),
+        text="ends at offset 2 on broker 2",
+    ),
+    "the leader of another topic ends with what no follower has": fails(
+        BOTH,
+        replica(1, 2, high_watermark=1),
+        replica(2, 1),
+        held(1, "a", 0),
+        held(2, "a", 0),
+        held(1, "b", 1),
+        text="ends at offset 1 on broker 2",
+    ),
     "a replica that was away for longer than tombstones are kept": passes(
         *a_hole_after(AWAY_NS, OFFSETS), settings=FORGETFUL
     ),

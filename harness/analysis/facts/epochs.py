@@ -45,7 +45,10 @@ def partition_states(history: DataFrame, state_changes: StateChanges) -> DataFra
         F.lag(name).over(in_life).alias(f"previous_{name}")
         for name in ("zk_version", "leader", "leader_epoch", "isr", "eligible", "last_known", "controller_epoch")
     ]
-    return conform(with_time_ns(assigned, state_changes).select("*", *before), PARTITION_STATES)
+    assignment = F.array_join(F.col("assignment").cast("array<string>"), ",")  # Sail 0.7 collects no arrays in windows
+    listed = F.concat_ws(",", F.collect_list(assignment).over(in_life))
+    once = F.when(listed != "", F.array_distinct(F.split(listed, ",").cast("array<int>"))).alias("once_assigned")
+    return conform(with_time_ns(assigned, state_changes).select("*", *before, once), PARTITION_STATES)
 
 
 def _with_writer(states: DataFrame, state_changes: StateChanges) -> DataFrame:
@@ -92,7 +95,17 @@ def isr_changes(states: DataFrame) -> DataFrame:
     before = F.coalesce("previous_isr", F.array().cast("array<int>"))
     changed = F.array_sort("isr") != F.array_sort(before)
     rows = states.where(changed).withColumn("old_isr", before).withColumnRenamed("isr", "new_isr")
-    return conform(rows.withColumn("may_be_empty", may_be_empty()), ISR_CHANGES)
+    return conform(rows.withColumns({"may_be_empty": may_be_empty(), "outlasts": outlasts("new_isr")}), ISR_CHANGES)
+
+
+def outlasts(isr: str) -> Column:
+    """Say whether an ISR has members that are not assigned any more, and no other strangers.
+
+    A leader hears of a smaller assignment after the controller wrote it, and may take a replica in meanwhile that is no
+    replica any more (KAFKA-9672); it removes it when it next looks for members that lag.
+    """
+    strangers = F.size(F.array_except(isr, "assignment"))
+    return F.coalesce((strangers > 0) & (F.size(F.array_except(isr, "once_assigned")) == 0), F.lit(False))
 
 
 def may_be_empty() -> Column:

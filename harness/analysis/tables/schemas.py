@@ -103,6 +103,7 @@ PARTITION_STATES = _DECLARED.declare(
     Column("last_known", "array<int>", "the last leader, if no other replica may lead (KIP-966); null with ZooKeeper"),
     Column("controller_epoch", "int", "epoch of the controller that took the last leadership decision"),
     Column("assignment", "array<int>", "replicas assigned at that transaction; null when not seen"),
+    Column("once_assigned", "array<int>", "replicas assigned at that version or an earlier one of the same life"),
     Column("fewest_replicas", "int", "number of the fewest assigned until the next version; null when not seen"),
     Column("most_replicas", "int", "number of the most assigned until the next version; null when not seen"),
     Column("writer", "string", "controller or leader, by the writer's state-change log; null when unknown"),
@@ -191,6 +192,7 @@ ISR_CHANGES = _DECLARED.declare(
     Column("new_isr", "array<int>", "in-sync replicas after"),
     Column("may_be_empty", "boolean", "whether others may lead too (KIP-966), so that the ISR needs no member"),
     Column("assignment", "array<int>", "replicas assigned at that transaction; null when not seen"),
+    Column("outlasts", "boolean", "whether members are not assigned any more, and all were (KAFKA-9672)"),
     Column("writer", "string", "controller or leader; null when unknown"),
 )
 

@@ -10,10 +10,11 @@ from typing import ClassVar
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.window import Window
 
 from harness.analysis.check_helpers.findings import event, finding, phrase
-from harness.analysis.facts.epochs import may_be_empty
-from harness.analysis.frames import contains
+from harness.analysis.facts.epochs import may_be_empty, outlasts
+from harness.analysis.frames import PARTITION_KEY, contains
 from harness.contracts.checks import Check, Settings
 from harness.events import NO_LEADER
 
@@ -24,14 +25,19 @@ class LeaderInIsr(Check):
     name: ClassVar[str] = "I3"
     title: ClassVar[str] = "I3 leader-in-isr"
     promise: ClassVar[str] = (
-        "The leader is none or in the ISR; the ISR holds assigned replicas only, and is never empty (with KIP-966: nor"
-        " are the eligible replicas beside it, except while there is no leader and the last known one is kept)."
+        "The leader is none or in the ISR; the ISR holds assigned replicas only (one that was just removed may stay for"
+        " a while), and is never empty (with KIP-966: nor are the eligible replicas beside it, except while there is no"
+        " leader and the last known one is kept)."
     )
     needs: ClassVar[tuple[str, ...]] = ("partition_states",)
+    reads: ClassVar[tuple[str, ...]] = ("topics",)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a version of a state znode that breaks a rule."""
-        rows = facts["partition_states"].withColumn("wrong", _wrong()).where(F.col("wrong").isNotNull())
+        states = facts["partition_states"].join(_settled(facts["topics"]), on=["run_id", "topic"], how="left")
+        last = F.col("zxid") == F.max("zxid").over(Window.partitionBy(*PARTITION_KEY))
+        at_rest = F.coalesce(last & ~contains("moving", F.col("partition")), F.lit(False))
+        rows = states.withColumn("wrong", _wrong(at_rest)).where(F.col("wrong").isNotNull())
         return finding(
             rows,
             self.name,
@@ -45,8 +51,14 @@ class LeaderInIsr(Check):
         )
 
 
-def _wrong() -> Column:
-    """Say which rule a version breaks; null when none."""
+def _settled(topics: DataFrame) -> DataFrame:
+    """One row a topic that stays: partitions of it that were in a reassignment in the end, where that is known."""
+    stays = F.col("present") & ~F.col("deletion_pending")
+    return topics.where(stays).select("run_id", "topic", F.col("reassigned").alias("moving"))
+
+
+def _wrong(at_rest: Column) -> Column:
+    """Say which rule a version breaks; null when none. At rest are the last versions of topics that stay."""
     isr = F.array_join(F.col("isr").cast("array<string>"), ", ")
     strangers = F.array_except("isr", "assignment")
     listed = F.array_join(strangers.cast("array<string>"), ", ")
@@ -56,7 +68,10 @@ def _wrong() -> Column:
             (F.col("leader") != NO_LEADER) & ~contains("isr", F.col("leader")),
             phrase("leader {leader} is not in the ISR [{isr}]", isr=isr),
         )
-        .when(F.size(strangers) > 0, phrase("the ISR names {strangers}, not assigned", strangers=listed))
+        .when(
+            (F.size(strangers) > 0) & (at_rest | ~outlasts("isr")),
+            phrase("the ISR names {strangers}, not assigned", strangers=listed),
+        )
     )
 
 

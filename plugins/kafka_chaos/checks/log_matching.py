@@ -2,7 +2,8 @@
 
 If two replicas hold the same offset with the same leader epoch, they hold the same log up to there; and once the
 cluster is quiet, the members of the ISR hold the same log altogether. A replica outside the ISR may have a tail of its
-own, which it drops when it returns.
+own, which it drops when it returns. Brokers write to internal topics at any time, also when no client does: there the
+leader may end with records that are beyond its high watermark, which followers have not fetched yet.
 
 Each replica is compared with one reference, the first member of the last ISR. Replicas of a compacted topic are cleaned
 each by itself: what a later committed record with its key replaces may be in one and not in the other, all else must be
@@ -100,7 +101,8 @@ class LogMatching(Check):
         )
 
     def _other_ends(self, pairs: DataFrame) -> DataFrame:
-        rows = pairs.where(F.col("in_isr") & (F.col("log_end_offset") != F.col("reference_end_offset")))
+        other_ends = F.col("in_isr") & (F.col("log_end_offset") != F.col("reference_end_offset"))
+        rows = pairs.where(other_ends & ~F.coalesce(_still_to_fetch(), F.lit(False)))
         return finding(
             rows,
             self.name,
@@ -141,23 +143,39 @@ def _pairs(replicas: DataFrame, partition_states: DataFrame) -> DataFrame:
     `in_isr` is true, or null.
     """
     members = last_isr(partition_states).withColumn("in_isr", F.lit(True))
-    log = F.struct("broker", "log_start_offset", "log_end_offset")
+    leaders = partition_states.groupBy(*PARTITION_KEY).agg(F.max_by("leader", "zxid").alias("leader"))
+    log = F.struct("broker", "log_start_offset", "log_end_offset", "high_watermark")
     reference = F.min(F.when(F.col("in_isr"), log)).over(Window.partitionBy(*PARTITION_KEY))
     return (
-        replicas.select(*_REPLICA, "log_start_offset", "log_end_offset")
+        replicas.select(*_REPLICA, "log_start_offset", "log_end_offset", "high_watermark")
         .join(members, on=_REPLICA, how="left")
+        .join(leaders, on=list(PARTITION_KEY), how="left")
         .withColumn("first", reference)
         .where(F.col("broker") != F.col("first.broker"))
         .select(
             *_REPLICA,
             "in_isr",
             "log_end_offset",
+            "leader",
+            "high_watermark",
             F.col("first.broker").alias("reference"),
+            F.col("first.high_watermark").alias("reference_high_watermark"),
             F.col("first.log_end_offset").alias("reference_end_offset"),
             F.greatest("log_start_offset", "first.log_start_offset").alias("from_offset"),
             F.least("log_end_offset", "first.log_end_offset").alias("to_offset"),
         )
     )
+
+
+def _still_to_fetch() -> Column:
+    """Whether the leader of an internal topic's partition has more than the other, and all of that is uncommitted."""
+    leads = F.col("broker") == F.col("leader")
+    longer = F.when(leads, F.col("log_end_offset")).when(
+        F.col("reference") == F.col("leader"), F.col("reference_end_offset")
+    )
+    committed = F.when(leads, F.col("high_watermark")).otherwise(F.col("reference_high_watermark"))
+    other = F.col("to_offset")
+    return F.col("topic").startswith("__") & (longer > other) & (F.coalesce(committed, F.lit(0)) <= other)
 
 
 def _described(side: str) -> Column:

@@ -326,6 +326,7 @@ def test_a_state_znode_has_one_row_a_version_beside_the_one_before(rows: Rows) -
     assert [row["previous_zk_version"] for row in table] == [None, 0, 1]
     assert [row["previous_isr"] for row in table] == [None, [1, 2], [2]]
     assert [row["assignment"] for row in table] == [[1, 2, 3], [1, 2, 3], [2, 3]]
+    assert [row["once_assigned"] for row in table] == [[1, 2, 3]] * 3
     assert [(row["fewest_replicas"], row["most_replicas"]) for row in table] == [(3, 3), (2, 3), (2, 2)]
     assert [row["writer"] for row in table] == [None, "controller", None]
     assert [row["life"] for row in table] == [1, 1, 1]
