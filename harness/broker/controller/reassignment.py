@@ -215,9 +215,15 @@ class Reassignments:
                 await self._replicas.change(replicas, status)
 
     async def _is_complete(self, partition: TopicPartition, assignment: Assignment) -> bool:
-        """Whether every target replica is in ZooKeeper's present ISR."""
+        """Whether every target replica is in ZooKeeper's present ISR, and one can lead.
+
+        A leader takes a replica in that fetches, though its broker is not registered yet. Kafka finishes then: it finds
+        no new leader, removes the old one, and the partition has none.
+        """
         if not assignment.is_reassigned:
             return True
+        if not any(self._context.is_online(replica, partition) for replica in assignment.target):
+            return False
         known = await read_partition_state(self._env.session.current, *partition)
         return known is not None and set(assignment.target) <= set(known.state.isr)
 

@@ -233,6 +233,17 @@ async def test_a_target_that_dies_is_waited_for(moving: World) -> None:
     assert assigned(moving) == Assignment(replicas=(1, 3))
 
 
+async def test_targets_that_are_in_sync_before_they_are_registered_again_are_waited_for(moving: World) -> None:
+    await ask(moving, 3)
+    await moving.kill(3)
+    await in_sync(moving, 1, 2, 3)
+    assert assigned(moving).is_reassigned
+    assert moving.state().leader == 1
+    await moving.start(3)
+    assert assigned(moving) == Assignment(replicas=(3,))
+    assert (moving.state().leader, moving.state().isr) == (3, (3,))
+
+
 async def test_the_legacy_znode_is_obeyed_and_emptied(moving: World) -> None:
     await moving.create("u", {0: [1, 2]})
     requested = {T: (1, 3), ("u", 0): (2, 1), ("gone", 0): (1,)}
