@@ -46,6 +46,12 @@ CASES = {
         held(2, "a", 0, **OFFSETS),
         held(2, "b", 1, **OFFSETS),
     ),
+    "one of its two followers has fetched it": passes(
+        state(0, leader=3, epoch=1, isr=[1, 2, 3], **OFFSETS),
+        *(replica(1, 2, high_watermark=0, **OFFSETS), replica(2, 1, **OFFSETS)),
+        *(replica(3, 2, high_watermark=1, **OFFSETS), held(3, "a", 0, **OFFSETS), held(3, "b", 1, **OFFSETS)),
+        *(held(1, "a", 0, **OFFSETS), held(2, "a", 0, **OFFSETS), held(1, "b", 1, **OFFSETS)),
+    ),
     "what it wrote is committed": fails(
         OF_OFFSETS,
         replica(1, 2, **OFFSETS),

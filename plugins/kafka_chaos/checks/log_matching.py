@@ -144,22 +144,22 @@ def _pairs(replicas: DataFrame, partition_states: DataFrame) -> DataFrame:
     """
     members = last_isr(partition_states).withColumn("in_isr", F.lit(True))
     leaders = partition_states.groupBy(*PARTITION_KEY).agg(F.max_by("leader", "zxid").alias("leader"))
-    log = F.struct("broker", "log_start_offset", "log_end_offset", "high_watermark")
+    log = F.struct("broker", "log_start_offset", "log_end_offset")
+    of_leader = F.when(F.col("broker") == F.col("leader"), F.struct("log_end_offset", "high_watermark"))
     reference = F.min(F.when(F.col("in_isr"), log)).over(Window.partitionBy(*PARTITION_KEY))
     return (
         replicas.select(*_REPLICA, "log_start_offset", "log_end_offset", "high_watermark")
         .join(members, on=_REPLICA, how="left")
         .join(leaders, on=list(PARTITION_KEY), how="left")
         .withColumn("first", reference)
+        .withColumn("leading", F.max(of_leader).over(Window.partitionBy(*PARTITION_KEY)))
         .where(F.col("broker") != F.col("first.broker"))
         .select(
             *_REPLICA,
             "in_isr",
             "log_end_offset",
-            "leader",
-            "high_watermark",
+            "leading",
             F.col("first.broker").alias("reference"),
-            F.col("first.high_watermark").alias("reference_high_watermark"),
             F.col("first.log_end_offset").alias("reference_end_offset"),
             F.greatest("log_start_offset", "first.log_start_offset").alias("from_offset"),
             F.least("log_end_offset", "first.log_end_offset").alias("to_offset"),
@@ -168,14 +168,14 @@ def _pairs(replicas: DataFrame, partition_states: DataFrame) -> DataFrame:
 
 
 def _still_to_fetch() -> Column:
-    """Whether the leader of an internal topic's partition has more than the other, and all of that is uncommitted."""
-    leads = F.col("broker") == F.col("leader")
-    longer = F.when(leads, F.col("log_end_offset")).when(
-        F.col("reference") == F.col("leader"), F.col("reference_end_offset")
+    """Whether one has more of an internal topic's partition than the other: what its leader has, and is uncommitted."""
+    longer = F.greatest("log_end_offset", "reference_end_offset")
+    committed = F.coalesce("leading.high_watermark", F.lit(0))
+    return (
+        F.col("topic").startswith("__")
+        & (longer <= F.col("leading.log_end_offset"))
+        & (committed <= F.col("to_offset"))
     )
-    committed = F.when(leads, F.col("high_watermark")).otherwise(F.col("reference_high_watermark"))
-    other = F.col("to_offset")
-    return F.col("topic").startswith("__") & (longer > other) & (F.coalesce(committed, F.lit(0)) <= other)
 
 
 def _described(side: str) -> Column:
