@@ -106,6 +106,7 @@ async def ours(theirs: ProcessDriver, tmp_path: Path, monkeypatch: pytest.Monkey
         zookeeper_connect=status.zookeeper_connect,
         controllers={},
         client={},
+        configuration={},
         prefix=PREFIX,
         timeout_s=300,  # a pod that comes back is two commands and the start of a broker
     )
