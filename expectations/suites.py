@@ -117,7 +117,7 @@ ISR_CHANGES = Suite(
     expectations=(
         ExpectIsrNeverToBeEmpty(key_columns=PARTITION, isr_column="new_isr", only={"may_be_empty": False}),
         ExpectIsrMembersOnce(key_columns=PARTITION, isr_column="new_isr"),
-        ExpectIsrWithinReplicas(key_columns=PARTITION, isr_column="new_isr", only={"outlasts": False}),
+        ExpectIsrWithinReplicas(key_columns=PARTITION, isr_column="new_isr", only={"has_removed_replicas": False}),
         ExpectLeaderInIsr(key_columns=PARTITION, isr_column="new_isr"),
         ExpectZkVersionsToIncrease(key_columns=LIFE),
     ),

@@ -19,7 +19,7 @@ _HERE = {"run_id": RUN, "topic": "orders", "partition": 0}
 def changed(isr: list[int], zxid: int, **other: object) -> dict[str, Any]:
     """A change of an ISR."""
     row = {**_HERE, "life": 1, "zxid": zxid, "zk_version": zxid, "leader": 1, "leader_epoch": 0, "new_isr": isr}
-    row |= {"may_be_empty": False, "outlasts": False}
+    row |= {"may_be_empty": False, "has_removed_replicas": False}
     return row | {"old_isr": [1, 2, 3], "assignment": [1, 2, 3]} | other
 
 
@@ -104,7 +104,7 @@ CASES = {
         "the last member stays though it does not lead": ([changed([2], 5, leader=-1)], []),
         "a member comes twice": ([changed([1, 1], 5)], ["isr_members_once"]),
         "a stranger is in it": ([changed([1, 4], 5)], ["isr_within_replicas"]),
-        "a member is no replica any more": ([changed([1, 4], 5, outlasts=True)], []),
+        "a member is no replica any more": ([changed([1, 4], 5, has_removed_replicas=True)], []),
         "the assignment is unknown": ([changed([1, 4], 5, assignment=None)], []),
         "the leader is not in it": ([changed([2, 3], 5)], ["leader_in_isr"]),
         "a version comes again": (

@@ -95,14 +95,17 @@ def isr_changes(states: DataFrame) -> DataFrame:
     before = F.coalesce("previous_isr", F.array().cast("array<int>"))
     changed = F.array_sort("isr") != F.array_sort(before)
     rows = states.where(changed).withColumn("old_isr", before).withColumnRenamed("isr", "new_isr")
-    return conform(rows.withColumns({"may_be_empty": may_be_empty(), "outlasts": outlasts("new_isr")}), ISR_CHANGES)
+    return conform(
+        rows.withColumns({"may_be_empty": may_be_empty(), "has_removed_replicas": has_removed_replicas("new_isr")}),
+        ISR_CHANGES,
+    )
 
 
-def outlasts(isr: str) -> Column:
-    """Say whether an ISR has members that are not assigned any more, and no other strangers.
+def has_removed_replicas(isr: str) -> Column:
+    """Say whether an ISR has former replicas of the partition and, beside them, only assigned ones.
 
-    A leader hears of a smaller assignment after the controller wrote it, and may take a replica in meanwhile that is no
-    replica any more (KAFKA-9672); it removes it when it next looks for members that lag.
+    The leader learns of a smaller assignment after the controller wrote it. Meanwhile a former replica can enter the
+    ISR (KAFKA-9672); the leader removes it when it next looks for members that lag.
     """
     strangers = F.size(F.array_except(isr, "assignment"))
     return F.coalesce((strangers > 0) & (F.size(F.array_except(isr, "once_assigned")) == 0), F.lit(False))

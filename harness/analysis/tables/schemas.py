@@ -192,7 +192,7 @@ ISR_CHANGES = _DECLARED.declare(
     Column("new_isr", "array<int>", "in-sync replicas after"),
     Column("may_be_empty", "boolean", "whether others may lead too (KIP-966), so that the ISR needs no member"),
     Column("assignment", "array<int>", "replicas assigned at that transaction; null when not seen"),
-    Column("outlasts", "boolean", "whether members are not assigned any more, and all were (KAFKA-9672)"),
+    Column("has_removed_replicas", "boolean", "whether it has former replicas and, beside them, only assigned ones"),
     Column("writer", "string", "controller or leader; null when unknown"),
 )
 

@@ -217,8 +217,8 @@ class Reassignments:
     async def _is_complete(self, partition: TopicPartition, assignment: Assignment) -> bool:
         """Whether every target replica is in ZooKeeper's present ISR, and one can lead.
 
-        A leader takes a replica in that fetches, though its broker is not registered yet. Kafka finishes then: it finds
-        no new leader, removes the old one, and the partition has none.
+        A follower can enter the ISR by its fetches while its broker is not registered. Kafka completes a reassignment
+        to such followers: it elects none of them, removes the old leader, and the partition has no leader.
         """
         if not assignment.is_reassigned:
             return True

@@ -284,15 +284,9 @@ class Partition:
         )
 
     def out_of_sync(self, now_s: float) -> list[int]:
-        """Return the members of the ISR that must leave it: those that lag, and those that are not replicas any more.
-
-        One may join between the controller's write of a smaller assignment and its LeaderAndIsr (KAFKA-9672).
-        """
-        late = out_of_sync(self.isr, self.broker_id, self.log.log_end_offset, self.followers, now_s, self.lag_s)
-        return [member for member in self.isr if member in late or self._was_removed(member)]
-
-    def _was_removed(self, member: int) -> bool:
-        return member != self.broker_id and member not in self.replicas
+        """Return the members of the ISR that must leave it."""
+        log_end_offset = self.log.log_end_offset
+        return out_of_sync(self.isr, self.replicas, self.broker_id, log_end_offset, self.followers, now_s, self.lag_s)
 
     def ends_of(self, members: Iterable[int]) -> list[int]:
         """Return the known log ends of members of the ISR."""

@@ -4,7 +4,7 @@ Committed means *below* the high watermark: it is the offset of the next record 
 `Replica`, `AbstractFetcherThread` and `ReplicaManager` of Kafka 2.5; KIP-101, KIP-279, KIP-320, KIP-392, KIP-570.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -84,19 +84,26 @@ def follower_high_watermark(leader_high_watermark: int, log_start_offset: int, l
 
 def out_of_sync(
     isr: Iterable[int],
+    replicas: Collection[int],
     leader_id: int,
     leader_log_end_offset: int,
     followers: Mapping[int, FollowerProgress],
     now_s: float,
     lag_s: float,
 ) -> list[int]:
-    """Return the members of the ISR that have lagged for too long; a complete one never does (KAFKA-7152)."""
+    """Return the members of the ISR that must leave it, in its order.
+
+    One that has lagged for too long must; a complete one never lags (KAFKA-7152). So must one that is no longer a
+    replica: it may have joined after the controller wrote a smaller assignment, and before it sent that (KAFKA-9672).
+    """
+
+    def lags(follower: FollowerProgress) -> bool:
+        return follower.log_end_offset != leader_log_end_offset and now_s - follower.last_caught_up_s > lag_s
+
     return [
         broker_id
         for broker_id in isr
-        if broker_id != leader_id
-        and followers[broker_id].log_end_offset != leader_log_end_offset
-        and now_s - followers[broker_id].last_caught_up_s > lag_s
+        if broker_id != leader_id and (broker_id not in replicas or lags(followers[broker_id]))
     ]
 
 

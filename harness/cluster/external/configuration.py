@@ -29,7 +29,7 @@ def assumed(stated: Mapping[str, str], effective: Mapping[str, str], *, quorum: 
 
 
 async def configured_as_assumed(cluster: ExternalCluster, broker_id: int, address: str, timeout_s: float) -> str:
-    """Return that a broker's configuration is the assumed one, or why it is not known; a user may not be told it.
+    """Return that a broker's configuration is the assumed one, or why the broker does not tell it.
 
     Raises:
         ClusterError: it is another one; names each property.
@@ -43,10 +43,10 @@ async def configured_as_assumed(cluster: ExternalCluster, broker_id: int, addres
             host, int(port), broker_id, [*cluster.configuration], timeout_s=timeout_s, security=security
         )
     except ClusterError as error:
-        return f"its configuration is assumed to be as the cluster file says, since it is not known: {error}"
+        return f"the cluster file's values are assumed: {error}"
     if different := differences(cluster.configuration, told):
         raise ClusterError(
-            f"broker {broker_id} has {'; '.join(different)}: state what it has under `properties` of the cluster file"
+            f"broker {broker_id} has {'; '.join(different)}: write its values under `properties` of the cluster file"
         )
     return f"configured as assumed: {', '.join(f'{name}={value}' for name, value in sorted(told.items()))}"
 

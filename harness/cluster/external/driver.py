@@ -399,8 +399,8 @@ async def _proved(cluster: ExternalCluster) -> ExternalCluster:
     if problem := not_advertised(cluster.relay, addresses) or taken:
         raise ClusterError(problem)
     proved = replace(cluster, addresses=addresses, began_ns=time.time_ns())
-    for broker_id in proved.hosts:
-        await configured_as_assumed(proved, broker_id, proved.direct(broker_id), PROBE_TIMEOUT_S)
+    asked = (configured_as_assumed(proved, id_, proved.direct(id_), PROBE_TIMEOUT_S) for id_ in proved.hosts)
+    await asyncio.gather(*asked)
     return proved
 
 

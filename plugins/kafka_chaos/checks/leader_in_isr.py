@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
 from harness.analysis.check_helpers.findings import event, finding, phrase
-from harness.analysis.facts.epochs import may_be_empty, outlasts
+from harness.analysis.facts.epochs import has_removed_replicas, may_be_empty
 from harness.analysis.frames import PARTITION_KEY, contains
 from harness.contracts.checks import Check, Settings
 from harness.events import NO_LEADER
@@ -69,7 +69,7 @@ def _wrong(at_rest: Column) -> Column:
             phrase("leader {leader} is not in the ISR [{isr}]", isr=isr),
         )
         .when(
-            (F.size(strangers) > 0) & (at_rest | ~outlasts("isr")),
+            (F.size(strangers) > 0) & (at_rest | ~has_removed_replicas("isr")),
             phrase("the ISR names {strangers}, not assigned", strangers=listed),
         )
     )

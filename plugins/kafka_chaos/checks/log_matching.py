@@ -2,8 +2,8 @@
 
 If two replicas hold the same offset with the same leader epoch, they hold the same log up to there; and once the
 cluster is quiet, the members of the ISR hold the same log altogether. A replica outside the ISR may have a tail of its
-own, which it drops when it returns. Brokers write to internal topics at any time, also when no client does: there the
-leader may end with records that are beyond its high watermark, which followers have not fetched yet.
+own, which it drops when it returns. Coordinators write to internal topics at any time, also after the load has ended:
+there the leader's last records may be beyond its high watermark, and followers need not have fetched them yet.
 
 Each replica is compared with one reference, the first member of the last ISR. Replicas of a compacted topic are cleaned
 each by itself: what a later committed record with its key replaces may be in one and not in the other, all else must be
@@ -168,7 +168,7 @@ def _pairs(replicas: DataFrame, partition_states: DataFrame) -> DataFrame:
 
 
 def _still_to_fetch() -> Column:
-    """Whether one has more of an internal topic's partition than the other: what its leader has, and is uncommitted."""
+    """Whether the two logs of an internal topic's partition differ only by uncommitted records of its leader."""
     longer = F.greatest("log_end_offset", "reference_end_offset")
     committed = F.coalesce("leading.high_watermark", F.lit(0))
     return (

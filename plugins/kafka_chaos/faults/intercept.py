@@ -4,8 +4,8 @@ A request that the target gets (or, with `direction: outbound`, sends) is caught
 follows a held message on its connection waits, too. After a lost one nothing more passes in that direction, and the
 connection is reset at the end.
 
-Confirmed by: the receiver's answer, which comes only after a held request was let go, and never for a lost one. A held
-request is also confirmed when its sender leaves before the answer.
+Confirmed by: the receiver's answer, which comes only after a held request was let go, and never for a lost one. A hold
+is also confirmed if the sender, once its request was let go, closes the connection before the answer.
 """
 
 import asyncio
@@ -195,16 +195,14 @@ def _shown(caught: Caught, hold_s: float | None) -> bool:
     if caught.action is Action.HOLD_ANSWER:
         return caught.answered_s is not None and (hold_s is None or caught.let_go_s is not None)
     if caught.action in WAITING:
-        if hold_s is None and caught.let_go_s is None:
-            return _now_s() - caught.caught_s >= SILENT_S
         if caught.let_go_s is None:
-            return False
+            return hold_s is None and _now_s() - caught.caught_s >= SILENT_S
         return caught.answered_s is not None or _gave_up(caught, caught.let_go_s)
     return caught.answered_s is not None
 
 
 def _gave_up(caught: Caught, let_go_s: float) -> bool:
-    """Return whether its sender left after it had been held for a while, so that it gets no answer."""
+    """Return whether its sender closed the connection after a hold of some length, so that no answer comes."""
     left_s = caught.left_s
     return caught.action is Action.HOLD and left_s is not None and left_s >= let_go_s >= caught.caught_s + SILENT_S
 

@@ -82,14 +82,6 @@ def test_a_member_that_is_proposed_holds_the_high_watermark_back_as_long_as_nobo
     assert partition.advance_high_watermark(long_after_s, cause="append")
 
 
-def test_a_member_that_is_no_replica_any_more_leaves_the_isr_though_it_lacks_nothing() -> None:
-    partition, _ = replica()
-    removed = OTHER + 1
-    partition.make_leader(state(isr=(ME, removed, OTHER)), NOW_S)
-    partition.follower_fetched(removed, 0, NOW_S)
-    assert partition.out_of_sync(NOW_S) == [removed]
-
-
 def test_a_fresh_leader_has_forgotten_what_followers_had_in_an_earlier_term() -> None:
     partition, _ = replica()
     partition.make_leader(state(), NOW_S)

@@ -140,13 +140,14 @@ def test_the_start_of_a_term(in_isr: bool, was_leader: bool, log_end_offset: int
         pytest.param((1, 2), {2: follower(9, caught_up_s=90)}, [], id="behind for exactly the lag time"),
         pytest.param((1, 2), {2: follower(10)}, [], id="silent for ever, but nothing to fetch"),
         pytest.param((1,), {2: follower(0)}, [], id="not a member anyway"),
+        pytest.param((1, 2, 4), {2: follower(10), 4: follower(10)}, [4], id="complete, and no longer a replica"),
         pytest.param(
             (3, 1, 2), {2: follower(9), 3: follower(-1)}, [3, 2], id="all lagging members go at once, in ISR order"
         ),
     ],
 )
 def test_who_leaves_the_isr(isr: tuple[int, ...], followers: dict[int, FollowerProgress], expected: list[int]) -> None:
-    assert out_of_sync(isr, LEADER, 10, followers, NOW_S, LAG_S) == expected
+    assert out_of_sync(isr, (1, 2, 3), LEADER, 10, followers, NOW_S, LAG_S) == expected
 
 
 @pytest.mark.parametrize(

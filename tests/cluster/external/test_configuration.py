@@ -39,10 +39,10 @@ def test_what_is_assumed(stated: dict[str, str], quorum: bool, expected: dict[st
         pytest.param(
             {UNCLEAN: "true", LAG: "10000"},
             "",
-            f"broker 1 has {LAG}=10000, where 30000 is assumed; {UNCLEAN}=true, where false is assumed: state what it",
+            f"broker 1 has {LAG}=10000, where 30000 is assumed; {UNCLEAN}=true, where false is assumed: write its",
             id="another one",
         ),
-        pytest.param("broker 1 does not say", "since it is not known: broker 1 does not say", "", id="a refusal"),
+        pytest.param("broker 1 does not say", "values are assumed: broker 1 does not say", "", id="a refusal"),
     ],
 )
 async def test_what_a_broker_says_of_itself(

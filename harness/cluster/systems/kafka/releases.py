@@ -41,7 +41,7 @@ class Release:
 
     @property
     def later_defaults(self) -> dict[str, str]:
-        """Properties that it is started with because it has other defaults than later releases (KIP-106)."""
+        """Defaults of later releases that it does not have (KIP-106); it is started with them."""
         return {} if self.number >= _ELECTS_CLEANLY else {"unclean.leader.election.enable": "false"}
 
     @property

@@ -113,7 +113,7 @@ class ApacheKafka:
 
     def effective(self, brokers: int, requested: Mapping[str, str]) -> dict[str, str]:
         """Return every property of a broker as text, as far as our broker knows it too: the defaults are the same."""
-        effective = broker_properties.effective(brokers, self._with_ours(requested))
+        effective = broker_properties.effective(brokers, self._with_defaults(requested))
         return effective if self.zookeeper else effective | kraft.session_timeout(requested, effective)
 
     def configure(
@@ -121,11 +121,11 @@ class ApacheKafka:
     ) -> Path:
         """Write a broker's properties and its logging configuration; return the path of the former."""
         change = dict if self.zookeeper else self._without_zookeeper(layout, broker_id, driver)
-        path = broker_properties.write(layout, broker_id, self._with_ours(requested), driver, change)
+        path = broker_properties.write(layout, broker_id, self._with_defaults(requested), driver, change)
         self._configure_logging(path)
         return path
 
-    def _with_ours(self, requested: Mapping[str, str]) -> dict[str, str]:
+    def _with_defaults(self, requested: Mapping[str, str]) -> dict[str, str]:
         return {**PATIENCE, **self.release.later_defaults, **requested}
 
     def _without_zookeeper(
