@@ -57,7 +57,7 @@ class ReplicaMachine:
         self._env.send_batch()
 
     def _take_up(self, replica: Replica, target: ReplicaStatus) -> None:
-        """Move one replica to New or Online, sending its broker the leader, if known."""
+        """Move one replica to New or Online, sending its broker the leader, if known; Offline if the broker is down."""
         topic, number, broker_id = replica
         known = self._context.leadership.get((topic, number))
         is_new = target is ReplicaStatus.NEW
@@ -66,7 +66,8 @@ class ReplicaMachine:
             return
         if known is not None and (is_new or self._status(replica) is not ReplicaStatus.NEW):
             self._env.batch.add_leader_and_isr([broker_id], (topic, number), known, is_new=is_new)
-        self._move(replica, target)
+        is_down = not is_new and broker_id not in self._context.live
+        self._move(replica, ReplicaStatus.OFFLINE if is_down else target)
 
     def _take_away(self, replica: Replica, target: ReplicaStatus) -> None:
         """Move one replica a step towards removal; its broker is notified of the first one."""

@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from harness.broker.controller.transitions import ReplicaStatus
+from harness.broker.metrics.agreement import of_controller
 from harness.broker.wire.messages import LeaderAndIsrRequest, StopReplicaRequest, UpdateMetadataRequest
 from harness.broker.zookeeper.client import Op, Set
 from harness.broker.zookeeper.znodes import PartitionStateZnode, TopicAssignment, encode_isr_change
@@ -57,6 +59,15 @@ async def test_a_new_topic_is_led_by_its_first_replicas_in_epoch_0(world: World)
 async def test_dead_replicas_are_left_out_of_a_new_partition(world: World) -> None:
     await world.start(1, 2, t={0: [9, 2, 1]})
     assert world.state() == state(2, 0, 2, 1)
+
+
+async def test_a_replica_that_is_made_while_its_broker_is_down_is_offline_until_it_starts(world: World) -> None:
+    await world.start(1, t={0: [2, 1]})
+    context = world.brokers[1].active._context
+    assert context.replica_status["t", 0, 2] is ReplicaStatus.OFFLINE
+    assert list(of_controller(context)) == []
+    await world.start(2)
+    assert context.replica_status["t", 0, 2] is ReplicaStatus.ONLINE
 
 
 async def test_a_new_partition_without_a_live_replica_waits_for_one(world: World) -> None:
