@@ -13,10 +13,10 @@ unexport PYTHONDONTWRITEBYTECODE # uv compiles nothing: without bytecode each of
 # WORKERS is the number of workers of pytest. Each imports every test of its tier; slow tests wait more.
 RUN = PATH="$(CURDIR)/$(VENV)/bin:$$PATH"
 
-help: ## say what can be made
+help: ## list all targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-demo: ## run one whole experiment on real parts: three brokers, ZooKeeper, three faults, a verdict and a report
+demo: ## run one whole experiment on real parts: three brokers, ZooKeeper, three faults, three verdicts and a report
 	@./bootstrap.sh
 	@$(RUN) chaos run smoke
 
@@ -24,24 +24,24 @@ airflow: ## start Airflow on this machine with the DAGs and the page of this rep
 	@./bootstrap.sh
 	@exec "$(VENV)/bin/python" -m chaos_airflow.standalone
 
-test: ## what must hold before a change is shown: lint, every fast test, one whole run; COVERAGE=1 adds the coverage
+test: ## run lint, every fast test and one whole run; COVERAGE=1 adds the coverage
 	@./bootstrap.sh requirements-dev.txt
 	@mkdir -p artifacts; $(MAKE) --no-print-directory lint >artifacts/lint.txt 2>&1 & lint=$$!; trap 'kill $$lint' INT TERM; \
 	$(RUN) CHAOS_ENGINE=$(CHAOS_ENGINE) pytest --numprocesses $(or $(WORKERS),2) -m fast --junitxml=artifacts/test.xml $(if $(COVERAGE),--cov=harness --cov-report=); tests=$$?; \
 	[ -z "$(COVERAGE)" ] || echo "coverage of harness/ by fast tests: $$($(RUN) coverage report --format=total) % of lines"; \
 	wait $$lint; lint=$$?; cat artifacts/lint.txt; exit $$((tests || lint))
 
-test-all: ## the slow tests: real clusters, containers, Airflow, a browser, Kafka's own tools, many whole histories
+test-all: ## run the slow tests: real clusters, containers, Airflow, a browser, Kafka's own tools, many whole histories
 	@./bootstrap.sh requirements-dev.txt
 	@export CHAOS_ENGINE=$(CHAOS_ENGINE); \
 	$(RUN) pytest --numprocesses $(or $(WORKERS),4) -m slow --maxfail=0 --cache-clear --junitxml=artifacts/test-all.xml; tests=$$?; \
 	[ $$tests = 1 ] || exit $$tests; $(RUN) python -m tools.rerun
 
-nightly: ## what is too long for every change, with a summary page; SCALE=0.01 tries it small
+nightly: ## run the long tests and write a summary page; SCALE=0.01 tries it small
 	@./bootstrap.sh requirements-dev.txt
 	@$(RUN) python -m tools.nightly --scale $(SCALE)
 
-lint: ## ruff, mypy --strict, import contracts, prose and spelling
+lint: ## run ruff, mypy --strict, import contracts, prose and spelling
 	@./bootstrap.sh requirements-dev.txt
 	@$(RUN) ruff check .
 	@$(RUN) ruff format --check .
@@ -57,7 +57,7 @@ docs: pages ## build the documentation as a site with search, in artifacts/site;
 	@$(RUN) NO_MKDOCS_2_WARNING=1 mkdocs build --quiet --strict
 	@echo "$(CURDIR)/artifacts/site/index.html"
 
-audit: ## known vulnerabilities of what is locked; asks osv.dev
+audit: ## compare the locked packages with known vulnerabilities (osv.dev)
 	@./bootstrap.sh requirements-dev.txt
 	@for lock in requirements.txt requirements-dev.txt; do $(RUN) uv tool run --quiet --from pip-audit==$(PIP_AUDIT) pip-audit \
 		--disable-pip --require-hashes --vulnerability-service osv -r $$lock || exit; done

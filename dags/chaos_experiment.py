@@ -20,8 +20,8 @@ from chaos_airflow.tasks.run import run_phases
 ### One experiment
 
 **Trigger** opens a form. Choose a scenario, or give the path of your own; everything else may stay empty, which means:
-as the scenario says. A new cluster is started, put under load, broken as planned, stopped and removed, and only then
-judged. Nothing of it is left afterwards, whether it held or not.
+as the scenario says. The run starts a cluster, drives load and faults, collects the evidence and removes the cluster.
+Then it judges the evidence.
 
 - **Another fault**: choose `fault.kind`, set when it starts (`fault.at_s`), how long it lasts and what it hits. It
   takes the place of the scenario's faults. Parameters of one kind are in the section with its name, as *Fault: kill*.
@@ -37,7 +37,7 @@ judged. Nothing of it is left afterwards, whether it held or not.
 | `start` | checks the scenario, then starts ZooKeeper and the brokers; a wrong field ends here and no task follows |
 | `drive` | load, faults and heals, each fault confirmed from outside the injector |
 | `collect_and_stop` | brings all evidence into the run folder and stops everything, even if an earlier task failed |
-| `judge`, `expectations` | PySpark and Great Expectations look for broken promises in the evidence |
+| `judge`, `expectations` | Spark (or Sail) and Great Expectations look for broken promises in the evidence |
 | `report` | writes the page; fails when the run did not end as expected |
 
 Three verdicts answer three questions: did each **fault** really happen, did the **system** keep its promises, and is

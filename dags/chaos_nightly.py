@@ -1,4 +1,4 @@
-"""The nightly suite: its runs one after the other, those that proved nothing once more, and a summary of them all."""
+"""The nightly suite: its runs one after the other, inconclusive ones once more, and a summary of them all."""
 
 from collections.abc import Mapping
 from datetime import timedelta
@@ -29,7 +29,7 @@ AT_NIGHT = CronTriggerTimetable("0 2 * * *", timezone="UTC", run_immediately=tim
 The runs of a suite in `suites.yaml`, mapped over the task group of a run, one after the other: the pool `chaos` has one
 slot, and `start` waits while the cluster of another run is alive.
 
-A run that proved nothing is tried once more, with the same seed. A broken promise never is: it is red, with its report.
+An inconclusive run is repeated once with the same seed. A broken promise never is: it is red, with its report.
 `summary` puts the verdicts of all runs together, in its log, in XCom, in a file beside the runs, and as the extra of an
 event of the asset `kafka-chaos/nightly-verdicts`; then `verdict` fails if any run did not come to what was expected.
 """,

@@ -19,11 +19,11 @@ from airflow.sdk import dag, task
 
 A worker that was killed, a machine that ran out of memory, a teardown that was killed too: then processes, containers,
 networks, volumes or half-made run folders may be left. This DAG removes them, by pid file and label only, and of runs
-in the configured runs folder only. A run that is not continued within a quarter of an hour after its load is
-collected, stopped and gets its verdict, which is never PASS.
+in the configured runs folder only. If no task continues a run for 15 minutes after its load, this DAG collects its
+evidence, stops it and closes it with a verdict, which is never PASS.
 
-- **Live runs are never touched**: a cluster is alive as long as its supervisor is. One that waits for its load ends by
-  itself when it expires.
+- **Live runs are never touched**: a cluster is alive as long as its supervisor is. A cluster whose load never
+  starts ends at its own time limit.
 - **It runs where the clusters run**: pids mean nothing elsewhere. With several workers, give this task the queue of the
   worker that carries out the other chaos DAGs. It needs no slot of their pool, so a long run does not hold it up.
 - The task log names every thing and what became of it. The task fails when something could not be removed.

@@ -27,10 +27,10 @@ MOST = 200
 
 The form is that of `chaos_experiment`, and `times`: how many runs. Every instant and target of a run is drawn from its
 seed, so another seed is another schedule of the same faults. The first run has the seed of the form, or a new one, and
-each next run the next number. What proved nothing is tried once more with its seed. `summary` says how each ended, and
+each next run the next number. An inconclusive run is repeated once with its seed. `summary` says how each ended, and
 `verdict` fails if one did not hold, or, where bugs are planted, if one held.
 
-The same schedules a hundred times as quick, in virtual time: `chaos_simulate`.
+`chaos_simulate` carries out many more schedules of the scenario, in virtual time.
 """,
 )
 def chaos_repeat() -> None:

@@ -1,4 +1,4 @@
-"""For CI: one short scenario on the embedded cluster, `python dags/chaos_smoke.py` or `dag.test(run_conf=…)`."""
+"""For CI: one short scenario without any Airflow service, `python dags/chaos_smoke.py` or `dag.test(run_conf=…)`."""
 
 from datetime import timedelta
 
@@ -14,7 +14,7 @@ from chaos_airflow.tasks.run import run_phases
 
 @dag(
     dag_id="chaos_smoke",
-    description="Kill a leader, expire the controller's session, shut a broker down; prove that nothing was lost",
+    description="Kill a leader, expire the controller's session, shut a broker down; check that nothing was lost",
     schedule=None,
     catchup=False,
     max_active_runs=1,

@@ -1,1 +1,1 @@
-"""PySpark: turns a run folder into facts, and facts into findings."""
+"""Turns a run folder into facts, and facts into findings, on Spark or Sail."""

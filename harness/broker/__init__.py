@@ -1,1 +1,1 @@
-"""The system under test: a Kafka 2.5 style broker in ZooKeeper mode, asyncio and nothing else."""
+"""The built-in broker: Kafka 2.5 with ZooKeeper, on one asyncio loop."""

@@ -77,10 +77,15 @@ def _options(
     """Take the options before the command."""
 
 
+EXIT_CODES = (
+    "Exit codes: 0 all held, 1 a promise is broken or an objective missed, 2 usage or scenario error, 3 inconclusive, "
+    "4 environment broken."
+)
+
 app = typer.Typer(
     name="chaos",
     help="Inject faults into a Kafka cluster under load, and judge from evidence whether it kept Kafka's promises.",
-    epilog="Exit codes: 0 held, 1 violated or missed, 2 usage or scenario error, 3 inconclusive, 4 environment broken.",
+    epilog=EXIT_CODES,
     no_args_is_help=True,
     callback=_options,
     pretty_exceptions_enable=False,

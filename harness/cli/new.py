@@ -31,7 +31,7 @@ def new(
             "--into",
             metavar="FOLDER",
             callback=folder_to_make,
-            help="Folder of plugins; beside a scenario it is plugins.",
+            help="Folder or package to write into; scenarios beside a folder `plugins` use it.",
         ),
     ] = Path("plugins"),
 ) -> None:

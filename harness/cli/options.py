@@ -37,9 +37,7 @@ Runs = Annotated[
     Path, typer.Option("--runs", callback=folder_to_make, help="Folder in which the run's folder is created.")
 ]
 DEFAULT_RUNS = Path("runs")
-_SEED = typer.Option(
-    "--seed", min=0, max=MAX_SEED, help="Seed of all random choices; in a sweep, of the seeds of its schedules."
-)
+_SEED = typer.Option("--seed", min=0, max=MAX_SEED, help="Seed of all random choices.")
 Seed = Annotated[int | None, _SEED]
 SameSeed = Annotated[int, _SEED]
 """The seed of a known schedule."""
@@ -86,7 +84,7 @@ EngineName = Annotated[
     typer.Option(
         "--engine",
         metavar="NAME",
-        help="Engine that judges: spark, or sail (no JVM); default: CHAOS_ENGINE.",
+        help="Engine: spark, or sail (no JVM). Default: CHAOS_ENGINE, otherwise spark.",
     ),
 ]
 Owned = Annotated[bool, typer.Option("--i-own-this-cluster", help="Confirm that you may disturb the existing cluster.")]
@@ -106,7 +104,7 @@ Notify = Annotated[
     typer.Option(
         "--notify",
         metavar="TARGET",
-        help="Say the outcome to https://…, slack+https://… or mailto:…; ${env:NAME} holds a secret; repeatable.",
+        help="Send the outcome to https://…, slack+https://… or mailto:…; ${env:NAME} holds a secret; repeatable.",
     ),
 ]
 Metrics = Annotated[

@@ -29,13 +29,16 @@ def reap(
     patience_s: Annotated[
         float,
         typer.Option(
-            "--patience", min=0, metavar="SECONDS", help="Seconds after which a scheduler's run counts as abandoned."
+            "--patience",
+            min=0,
+            metavar="SECONDS",
+            help="Seconds without a task after which an Airflow run is abandoned.",
         ),
     ] = PATIENCE_S,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Change nothing; print what would be done.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Remove what dead runs left, and close them with a verdict; live runs stay.
+    """Remove what ended runs left on this machine, and close abandoned runs with a verdict.
 
     A process, container, network, volume, socket or folder is removed only if a pid file or a label marks it as part of
     a run whose supervisor is gone. Exit code 4: something could not be removed.

@@ -63,7 +63,7 @@ def run(
     as_json: Json = False,
     verbose: Verbose = False,
 ) -> None:
-    """Run a scenario: cluster, load, faults, judging. Print the verdicts. A suite is several, one after the other.
+    """Run a scenario (cluster, load, faults, judging) or the runs of a suite, and print the verdicts.
 
     An inconclusive run of a suite is tried once more. Several runs (--times) or systems are compared at the end.
     """

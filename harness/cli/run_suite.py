@@ -80,7 +80,7 @@ def exit_code(entries: Iterable[SuiteEntry]) -> ExitCode:
 def _after_tries(
     run: SuiteRun, seed: int | None, runs: Path, owned: bool, console: Console, *, verbose: bool
 ) -> SuiteEntry:
-    """Carry out one run, a second time if the first proved nothing; the second has the same plan."""
+    """Carry out one run, a second time if the first was inconclusive; the second has the same plan."""
     tries = 1
     try:
         scenario = load_scenario(run.scenario, options(run.driver, run.planted_bugs, run.set))

@@ -75,7 +75,7 @@ def abort(
     run_path: RunPath,
     timeout_s: Annotated[float, typer.Option("--timeout", min=1, help="Seconds to wait for its end.")] = 600.0,
 ) -> None:
-    """End a run in good order: faults are healed, evidence is collected, and what there is of it is judged.
+    """End a run early: heal its faults, collect its evidence, and judge it.
 
     The exit code is that of the run.
     """

@@ -23,7 +23,7 @@ def trend(
         list[str] | None,
         typer.Argument(
             metavar="FOLDER...",
-            help=f"Folders of runs or of sweeps, runs, or sweeps; default: {DEFAULT_RUNS}.",
+            help=f"Runs, sweeps, or folders of them. Default: the folder {DEFAULT_RUNS}.",
             show_default=False,
         ),
     ] = None,

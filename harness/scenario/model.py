@@ -488,7 +488,9 @@ class Scenario(Strict):
         "process"
     )
     system: Annotated[str, Field(description="What the servers are: python, kafka:3.9.1 or external")] = PYTHON
-    cluster: Annotated[ClusterSpec, Field(description="The cluster under test")] = ClusterSpec()
+    cluster: Annotated[ClusterSpec, Field(description="The cluster under test, or the path of a cluster file")] = (
+        ClusterSpec()
+    )
     topics: Annotated[list[TopicSpec], Field(min_length=1, description="Topics that the run creates")]
     workloads: Annotated[list[WorkloadSpec], Field(min_length=1, description="The clients")]
     faults: Annotated[list[FaultSpec], Field(description="The schedule of faults")] = Field(default_factory=list)

@@ -1,1 +1,1 @@
-"""Makes a failing schedule small: fewer faults, less load, less time, and still the same finding."""
+"""Sweeps: many schedules of one scenario, simulated and judged, searched by their states, made smaller, kept."""

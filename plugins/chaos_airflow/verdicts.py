@@ -12,7 +12,7 @@ PROBLEM_KEY = "problem"
 
 
 class InconclusiveError(AirflowException):
-    """The run proved nothing; unlike a violation, it may be tried again."""
+    """The run is inconclusive; unlike a violation, it may be tried again."""
 
 
 class Problem(TypedDict):

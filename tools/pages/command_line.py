@@ -5,7 +5,7 @@ from typing import Any
 
 import typer
 
-from harness.cli.app import app
+from harness.cli.app import EXIT_CODES, app
 from tools.pages.page import NOTE, Page
 
 _HEAD = f"""\
@@ -13,8 +13,7 @@ _HEAD = f"""\
 
 {NOTE}
 
-`chaos COMMAND --help` prints the same. Exit codes: 0 held, 1 violated, 2 usage or scenario error, 3 inconclusive,
-4 environment broken."""
+`chaos COMMAND --help` prints the same. {EXIT_CODES}"""
 _EVERYWHERE = frozenset({"help", "version", "install_completion", "show_completion"})
 
 

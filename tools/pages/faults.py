@@ -25,9 +25,10 @@ _HEAD = f"""\
 
 {NOTE}
 
-Each fault is healed whatever happens; one with a `duration_s` ends by itself when the harness is gone. A fault whose
-effect is not observed is a MISMATCH, a fault that could not be carried out is INCONCLUSIVE; neither is a pass. A fault
-holds its brokers alone, except those that compose: {{composing}}."""
+Each fault is healed whatever happens; one with a `duration_s` ends by itself when the harness is gone. A fault that has
+another effect, or none in time, is a MISMATCH. A fault that could not be carried out, or whose effect could not be
+observed, is INCONCLUSIVE. Neither is a pass. A fault holds its brokers alone, except those that may overlap others:
+{{composing}}."""
 _WHERE = """\
 ## Where each fault works
 

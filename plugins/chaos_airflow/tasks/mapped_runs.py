@@ -1,4 +1,4 @@
-"""Which tasks carry out several runs, one after the other, those that proved nothing once more, and sum them up?"""
+"""Which tasks carry out several runs, one after the other, inconclusive ones once more, and sum them up?"""
 
 import logging
 from collections.abc import Callable, Mapping
@@ -51,7 +51,7 @@ def several_runs(
 
     @task_group(default_args=NAMED)
     def again(request: RunRequest) -> None:
-        """Carry out once more what proved nothing."""
+        """Repeat the runs that were inconclusive."""
         leaves.append(run_phases(request))
 
     @task(execution_timeout=SHORT, trigger_rule="all_done")

@@ -20,7 +20,7 @@ class RunRequest(TypedDict, total=False):
     expect: str
     """`held`, or `violated` where a planted bug must be detected."""
     repeats: tuple[str, int]
-    """Task and map index that made the run which this one repeats, because it proved nothing."""
+    """Task and map index that made the run which this one repeats, because it was inconclusive."""
 
 
 def request_of(params: Mapping[str, Any]) -> RunRequest:

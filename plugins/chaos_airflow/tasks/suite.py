@@ -93,7 +93,7 @@ def _conclusion(request: RunRequest, root: str | None, problem: Problem | None) 
 
 
 def inconclusive(group: str, requests: Iterable[RunRequest], conclusions: Iterable[Conclusion]) -> list[RunRequest]:
-    """Return the runs of a mapped task group that proved nothing: they may be tried again, a violation never."""
+    """Return the runs of a mapped task group that were inconclusive: they may be repeated, a violation never."""
     pairs = enumerate(zip(requests, conclusions, strict=True))
     return [
         {**request, "repeats": (f"{group}.start", index)}
