@@ -169,6 +169,21 @@ class ChangesRelease(Protocol):
         ...
 
 
+class Disturbance(StrEnum):
+    """What a fault can do to a healthy cluster, beside ending processes. Checks excuse what follows from it."""
+
+    PROCESSES = "processes"
+    """A process that runs stands still, or lacks something that it needs to be in time."""
+    MESSAGES = "messages"
+    """Messages are late or lost, while every process runs."""
+    DISKS = "disks"
+    """Replicas go offline although their broker lives."""
+    LEADERSHIP = "leadership"
+    """The targets live and cannot lead."""
+    FILES = "files"
+    """The files of a broker that is down change."""
+
+
 CONTROLLER = "what makes a broker controller"
 """Resource of faults that write to it."""
 ASSIGNMENT = "the assignment of replicas"
@@ -202,6 +217,8 @@ class Fault(Protocol):
     """The kinds of state changes (`harness/events.py`), or fields of some, by which it is prepared or confirmed."""
     exclusive_resources: ClassVar[frozenset[str]]
     """Exclusive resources beside brokers; faults that touch the same resource use the same word."""
+    disturbs: ClassVar[frozenset[Disturbance]]
+    """What checks excuse while it is in force."""
     Parameters: ClassVar[type[BaseModel]]
 
     def resources(self, parameters: BaseModel) -> frozenset[str]:
@@ -245,7 +262,7 @@ class NoParameters(Strict):
 
 
 class BrokerFault:
-    """Base of most faults: it hits any brokers, has them for itself, and has no parameters."""
+    """Base of most faults: it hits any brokers, has them for itself, may disturb anything, and has no parameters."""
 
     name: ClassVar[str]
     requires: ClassVar[tuple[str, ...]] = ()
@@ -257,6 +274,7 @@ class BrokerFault:
     controllers: ClassVar[bool] = False
     witnesses: ClassVar[tuple[str, ...]] = ()
     exclusive_resources: ClassVar[frozenset[str]] = frozenset()
+    disturbs: ClassVar[frozenset[Disturbance]] = frozenset(Disturbance)
     Parameters: ClassVar[type[BaseModel]] = NoParameters
 
     def resources(self, parameters: BaseModel) -> frozenset[str]:

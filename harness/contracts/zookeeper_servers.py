@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel
 
 from harness.cluster.capabilities import SeesZookeeper
-from harness.contracts.faults import BrokerFault, FaultContext, Injection
+from harness.contracts.faults import BrokerFault, Disturbance, FaultContext, Injection
 from harness.contracts.targets import Part, Role, Target
 from harness.errors import ClusterError
 from harness.system.process_state import ProcessState
@@ -21,6 +21,7 @@ class ZookeeperFault(BrokerFault):
     may_overlap: ClassVar[bool] = True
     zookeeper: ClassVar[bool] = True
     controllers: ClassVar[bool] = False
+    disturbs: ClassVar[frozenset[Disturbance]] = frozenset({Disturbance.PROCESSES})
     accepts: ClassVar[tuple[Role, ...]] = (Role.ZOOKEEPER,)
 
     async def prepare(

@@ -1,41 +1,24 @@
 """When did a fault delay messages or processes, so that no deadline can be expected to hold?"""
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-UNDISTURBING = (
-    "add-partitions",
-    "bounce",
-    "cancel-reassignment",
-    "change-config",
-    "controlled-shutdown",
-    "delete-topic",
-    "disk-damage",
-    "disk-error",
-    "disk-full",
-    "expire-session",
-    "kill",
-    "leave",
-    "move-controller",
-    "power-loss",
-    "preferred-election",
-    "reassign",
-    "rolling-restart",
-    "unclean-election",
-    "upgrade",
-)
-"""Faults under which every live process runs and communicates; all others, and unknown ones, may prevent that."""
-OF_DISKS = ("disk-damage", "disk-error", "disk-full", "file-limit")
-"""Faults that may take replicas offline although their broker lives."""
-IMPAIRING = ("controlled-shutdown", *OF_DISKS, "rolling-restart", "upgrade")
-"""Faults whose targets live and cannot lead: they shut down, or their disk has failed."""
+from harness.contracts import registry
+from harness.contracts.faults import Disturbance
+
 SETTLED_NS = 2_000_000_000
 """How long after its end a fault may still be felt."""
 
 
+def may_disturb(*what: Disturbance) -> Column:
+    """Return whether the column `fault` names a kind that can do one of these; an unknown kind can do anything."""
+    kinds = registry.names(registry.Kind.FAULT)
+    return ~F.col("fault").isin([kind for kind in kinds if registry.fault(kind).disturbs.isdisjoint(what)])
+
+
 def disturbances(fault_windows: DataFrame) -> DataFrame:
     """One row a disturbing fault, in force from `disturbed_from_ns` to `disturbed_to_ns`; null where that is open."""
-    return fault_windows.where(~F.col("fault").isin(*UNDISTURBING)).select(
+    return fault_windows.where(may_disturb(Disturbance.PROCESSES, Disturbance.MESSAGES)).select(
         "run_id",
         F.coalesce("intended_ns", "injected_ns").alias("disturbed_from_ns"),
         (F.col("healed_ns") + SETTLED_NS).alias("disturbed_to_ns"),
@@ -44,7 +27,7 @@ def disturbances(fault_windows: DataFrame) -> DataFrame:
 
 def impaired(fault_windows: DataFrame) -> DataFrame:
     """One row a broker that a fault kept from leading although it ran, as `member`."""
-    faults = fault_windows.where(F.col("fault").isin(*IMPAIRING))
+    faults = fault_windows.where(may_disturb(Disturbance.LEADERSHIP))
     targets = faults.select("run_id", F.explode("targets").alias("target"))
     return targets.select("run_id", F.col("target").try_cast("int").alias("member")).distinct()
 

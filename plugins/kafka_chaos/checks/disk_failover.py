@@ -12,14 +12,14 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.check_helpers.disturbances import may_disturb
 from harness.analysis.check_helpers.findings import event, finding
 from harness.analysis.frames import PARTITION_KEY
 from harness.analysis.subjects import rows_of
 from harness.contracts.checks import Assumption, Check, Settings, Subject
+from harness.contracts.faults import Disturbance
 
 KAFKA_STORAGE_ERROR = 56
-STANDING_STILL = ("cpu-limit", "pause")
-"""Faults under which a broker sends an answer long after it decided it."""
 _LEADERSHIP = (*PARTITION_KEY, "broker", "leader_epoch")
 LONGEST_S = 3.0
 """Far more than it takes to give up the lead, which waits for no other broker; a broken disk stays broken longer."""
@@ -63,7 +63,7 @@ class DiskFailover(Check):
 
 def _stood_still(rows: DataFrame, windows: DataFrame) -> DataFrame:
     """One row a leader and epoch whose broker was paused between its first refusal and its last."""
-    still = windows.where(F.col("fault").isin(*STANDING_STILL)).select(
+    still = windows.where(may_disturb(Disturbance.PROCESSES)).select(
         "run_id", F.explode("targets").alias("target"), "intended_ns", "healed_ns"
     )
     meanwhile = (F.col("intended_ns") <= F.col("to_ns")) & F.coalesce(

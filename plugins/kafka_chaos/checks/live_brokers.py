@@ -12,9 +12,10 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.check_helpers.disturbances import OF_DISKS
+from harness.analysis.check_helpers.disturbances import may_disturb
 from harness.analysis.check_helpers.findings import event, finding, ids, phrase
 from harness.contracts.checks import Check, Settings
+from harness.contracts.faults import Disturbance
 
 MARGIN_NS = 1_000_000_000
 """By so much a server of ZooKeeper may be behind its leader, and its wall clock off."""
@@ -51,7 +52,7 @@ class LiveBrokers(Check):
     def _believed(self, beliefs: DataFrame, windows: DataFrame) -> DataFrame:
         """The brokers that a decision and the reads of the registrations do not share."""
         disks = (
-            windows.where(F.col("fault").isin(*OF_DISKS))
+            windows.where(may_disturb(Disturbance.DISKS))
             .select("run_id", F.explode("targets").alias("target"))
             .groupBy("run_id")
             .agg(F.collect_set(F.col("target").try_cast("int")).alias("of_disks"))

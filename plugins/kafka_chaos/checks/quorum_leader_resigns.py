@@ -11,20 +11,11 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.check_helpers.disturbances import without_disturbed
+from harness.analysis.check_helpers.disturbances import may_disturb, without_disturbed
 from harness.analysis.check_helpers.findings import event, finding, phrase
 from harness.analysis.check_helpers.quorum import REPLACED_LEADERS, replaced_leaders
 from harness.contracts.checks import Check, Settings, Subject
-
-OF_LINKS = (
-    "delay",
-    "drop-packets",
-    "intercept",
-    "isolate",
-    "partition",
-    "reset-connections",
-)
-"""Faults that leave every process running."""
+from harness.contracts.faults import Disturbance
 
 
 class QuorumLeaderResigns(Check):
@@ -45,7 +36,7 @@ class QuorumLeaderResigns(Check):
         """One finding a leader that led for too long."""
         replaced = replaced_leaders(settings, facts["quorum_terms"], facts["fault_windows"])
         rows = replaced.where(F.col("led_until_ns") > F.col("to_ns"))
-        of_processes = facts["fault_windows"].where(~F.col("fault").isin(*OF_LINKS))
+        of_processes = facts["fault_windows"].where(may_disturb(Disturbance.PROCESSES))
         return finding(
             without_disturbed(rows, of_processes, since="since_ns", until="to_ns"),
             self.name,

@@ -11,11 +11,10 @@ from typing import ClassVar
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from harness.analysis.check_helpers.disturbances import may_disturb
 from harness.analysis.check_helpers.findings import event, finding
 from harness.contracts.checks import Check, Settings
-
-_DAMAGING = ("disk-damage",)
-"""Faults that change files of a broker that is down."""
+from harness.contracts.faults import Disturbance
 
 
 class RecoveryPoints(Check):
@@ -35,7 +34,7 @@ class RecoveryPoints(Check):
         """One finding a broker's life and partition."""
         damaged = (
             facts["fault_windows"]
-            .where(F.col("fault").isin(*_DAMAGING))
+            .where(may_disturb(Disturbance.FILES))
             .select("run_id", F.explode("targets").alias("target"))
             .select("run_id", F.col("target").try_cast("int").alias("broker"))
             .distinct()

@@ -12,7 +12,16 @@ from typing import Annotated, ClassVar
 from pydantic import BaseModel, Field
 
 from harness.contracts.administration import late
-from harness.contracts.faults import ASSIGNMENT, BrokerFault, Effect, Fault, FaultContext, Injection, confirmed
+from harness.contracts.faults import (
+    ASSIGNMENT,
+    BrokerFault,
+    Disturbance,
+    Effect,
+    Fault,
+    FaultContext,
+    Injection,
+    confirmed,
+)
 from harness.contracts.parameters import Strict
 from harness.contracts.targets import Role, Target
 from harness.errors import ClusterError, DeadlineError
@@ -39,6 +48,7 @@ class AddPartitions(BrokerFault):
     """Adds partitions to the topic of the target, as many replicas each as that partition has."""
 
     name: ClassVar[str] = "add-partitions"
+    disturbs: ClassVar[frozenset[Disturbance]] = frozenset()
     zookeeper: ClassVar[bool] = True
     may_overlap: ClassVar[bool] = True
     accepts: ClassVar[tuple[Role, ...]] = (Role.LEADER, Role.FOLLOWERS, Role.IDS)

@@ -16,6 +16,7 @@ from harness.cluster.capabilities import CanBounce, CanStartEarly
 from harness.cluster.driver import BrokerStatus, CanKill
 from harness.contracts.faults import (
     BrokerFault,
+    Disturbance,
     Effect,
     Fault,
     FaultContext,
@@ -54,6 +55,7 @@ class Bounce(BrokerFault):
     """Restarts brokers so fast that the controller may see only another registration of the same broker."""
 
     name: ClassVar[str] = "bounce"
+    disturbs: ClassVar[frozenset[Disturbance]] = frozenset()
     requires: ClassVar[tuple[str, ...]] = ("early-start", "kill")
     Parameters: ClassVar[type[BaseModel]] = Parameters
 

@@ -16,6 +16,7 @@ from harness.contracts.administration import ask_controller, ask_for_replicas, n
 from harness.contracts.faults import (
     ASSIGNMENT,
     BrokerFault,
+    Disturbance,
     Effect,
     Fault,
     FaultContext,
@@ -44,6 +45,7 @@ class CancelReassignment(BrokerFault):
     """Begins to move a replica to a paused broker, and cancels the move."""
 
     name: ClassVar[str] = "cancel-reassignment"
+    disturbs: ClassVar[frozenset[Disturbance]] = frozenset()
     requires: ClassVar[tuple[str, ...]] = ("ask", "pause")
     accepts: ClassVar[tuple[Role, ...]] = (Role.LEADER, Role.FOLLOWERS, Role.COORDINATOR, Role.TRANSACTION_COORDINATOR)
     exclusive_resources: ClassVar[frozenset[str]] = frozenset({ASSIGNMENT})

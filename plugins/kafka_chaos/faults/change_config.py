@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from harness.broker.wire.error_codes import ErrorCode
 from harness.contracts.administration import ask, late
-from harness.contracts.faults import BrokerFault, Effect, Fault, FaultContext, Injection, confirmed
+from harness.contracts.faults import BrokerFault, Disturbance, Effect, Fault, FaultContext, Injection, confirmed
 from harness.contracts.parameters import Strict
 from harness.contracts.targets import Target
 from harness.errors import ClusterError, DeadlineError
@@ -43,6 +43,7 @@ class ChangeConfig(BrokerFault):
     """Changes configuration that brokers accept at run time, by IncrementalAlterConfigs (KIP-339)."""
 
     name: ClassVar[str] = "change-config"
+    disturbs: ClassVar[frozenset[Disturbance]] = frozenset()
     requires: ClassVar[tuple[str, ...]] = ("ask",)
     may_overlap: ClassVar[bool] = True
     Parameters: ClassVar[type[BaseModel]] = Parameters

@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field, model_validator
 from harness.cluster.capabilities import CanSetClock
 from harness.contracts.faults import (
     BrokerFault,
+    Disturbance,
     Effect,
     Fault,
     FaultContext,
@@ -57,6 +58,7 @@ class Clock(BrokerFault):
     """Sets brokers' wall clocks; the driver itself sets them back after the fault's duration."""
 
     name: ClassVar[str] = "clock"
+    disturbs: ClassVar[frozenset[Disturbance]] = frozenset({Disturbance.PROCESSES})
     requires: ClassVar[tuple[str, ...]] = ("clock",)
     may_overlap: ClassVar[bool] = True
     min_visible_s: ClassVar[float] = 2.0

@@ -16,6 +16,7 @@ from harness.cluster.limits.descriptors import room_for
 from harness.contracts.administration import ask
 from harness.contracts.faults import (
     BrokerFault,
+    Disturbance,
     Effect,
     Fault,
     FaultContext,
@@ -48,6 +49,7 @@ class ConnectionStorm(BrokerFault):
     """Connects like an application with many instances that all start at once."""
 
     name: ClassVar[str] = "connection-storm"
+    disturbs: ClassVar[frozenset[Disturbance]] = frozenset({Disturbance.PROCESSES})
     requires: ClassVar[tuple[str, ...]] = ("ask",)
     may_overlap: ClassVar[bool] = True
     Parameters: ClassVar[type[BaseModel]] = Parameters

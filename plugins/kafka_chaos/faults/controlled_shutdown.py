@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 from harness.cluster.systems.system import system_named
 from harness.contracts.faults import (
     BrokerFault,
+    Disturbance,
     Effect,
     Fault,
     FaultContext,
@@ -41,6 +42,7 @@ class ControlledShutdown(BrokerFault):
     """Stops brokers cleanly and starts them again."""
 
     name: ClassVar[str] = "controlled-shutdown"
+    disturbs: ClassVar[frozenset[Disturbance]] = frozenset({Disturbance.LEADERSHIP})
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:

@@ -12,7 +12,16 @@ from pydantic import BaseModel, Field
 
 from harness.cluster.capabilities import CanLimit
 from harness.cluster.limits.resources import Resource
-from harness.contracts.faults import Effect, Fault, FaultContext, Injection, confirmed, inconclusive, mismatch
+from harness.contracts.faults import (
+    Disturbance,
+    Effect,
+    Fault,
+    FaultContext,
+    Injection,
+    confirmed,
+    inconclusive,
+    mismatch,
+)
 from harness.contracts.limiting import Limiting
 from harness.contracts.parameters import Strict
 from harness.errors import DeadlineError
@@ -35,6 +44,7 @@ class CpuLimit(Limiting):
     """Limits brokers' CPU time; nothing is restarted."""
 
     name: ClassVar[str] = "cpu-limit"
+    disturbs: ClassVar[frozenset[Disturbance]] = frozenset({Disturbance.PROCESSES})
     requires: ClassVar[tuple[str, ...]] = ("cpu-limit",)
     min_visible_s: ClassVar[float] = 2.0
     resource: ClassVar[Resource] = Resource.CPU

@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field, model_validator
 from harness.cluster.capabilities import CanDelay, Slowness
 from harness.contracts.faults import (
     BrokerFault,
+    Disturbance,
     Effect,
     Fault,
     FaultContext,
@@ -54,6 +55,7 @@ class Delay(BrokerFault):
     """Makes links slow; the driver itself ends that after the fault's duration."""
 
     name: ClassVar[str] = "delay"
+    disturbs: ClassVar[frozenset[Disturbance]] = frozenset({Disturbance.MESSAGES})
     requires: ClassVar[tuple[str, ...]] = ("delay", "probe")
     controllers: ClassVar[bool] = True
     may_overlap: ClassVar[bool] = True

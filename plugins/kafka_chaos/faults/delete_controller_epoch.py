@@ -14,6 +14,7 @@ from harness.contracts.administration import ELECTIONS, EMPTY_ELECTION, acting_c
 from harness.contracts.faults import (
     CONTROLLER,
     BrokerFault,
+    Disturbance,
     Effect,
     Fault,
     FaultContext,
@@ -41,6 +42,7 @@ class DeleteControllerEpoch(BrokerFault):
     """Deletes the znode whose version guards every write of the controller."""
 
     name: ClassVar[str] = "delete-controller-epoch"
+    disturbs: ClassVar[frozenset[Disturbance]] = frozenset({Disturbance.PROCESSES})
     zookeeper: ClassVar[bool] = True
     accepts: ClassVar[tuple[Role, ...]] = (Role.CONTROLLER,)
     exclusive_resources: ClassVar[frozenset[str]] = frozenset({CONTROLLER})

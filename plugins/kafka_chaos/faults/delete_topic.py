@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar
 from pydantic import BaseModel, Field
 
 from harness.contracts.administration import late
-from harness.contracts.faults import BrokerFault, Effect, Fault, FaultContext, Injection, confirmed
+from harness.contracts.faults import BrokerFault, Disturbance, Effect, Fault, FaultContext, Injection, confirmed
 from harness.contracts.parameters import Strict
 from harness.contracts.targets import Target
 from harness.errors import ClusterError, DeadlineError
@@ -39,6 +39,7 @@ class DeleteTopic(BrokerFault):
     """Creates a topic on the targets, and asks for its deletion as soon as it has leaders."""
 
     name: ClassVar[str] = "delete-topic"
+    disturbs: ClassVar[frozenset[Disturbance]] = frozenset()
     may_overlap: ClassVar[bool] = True
     Parameters: ClassVar[type[BaseModel]] = Parameters
 

@@ -16,6 +16,7 @@ from harness.cluster.disks.damage import Checkpoint, Damage, What, logs_in
 from harness.cluster.driver import CanKill
 from harness.contracts.data_loss import LosesData, missed
 from harness.contracts.faults import (
+    Disturbance,
     Effect,
     Fault,
     FaultContext,
@@ -67,6 +68,9 @@ class DiskDamage(LosesData):
     """Kills brokers, damages their disks, waits until the controller notices, and starts them."""
 
     name: ClassVar[str] = "disk-damage"
+    disturbs: ClassVar[frozenset[Disturbance]] = frozenset(
+        {Disturbance.DISKS, Disturbance.LEADERSHIP, Disturbance.FILES}
+    )
     requires: ClassVar[tuple[str, ...]] = ("disk-files", "kill")
     reach: ClassVar[Reach] = Reach.ALL
     witnesses: ClassVar[tuple[str, ...]] = ("recovery",)

@@ -12,7 +12,16 @@ from pydantic import BaseModel, Field
 
 from harness.cluster.capabilities import CanFailDisk
 from harness.cluster.disks.disk_errors import DiskError
-from harness.contracts.faults import BrokerFault, Effect, Fault, FaultContext, Injection, confirmed, mismatch
+from harness.contracts.faults import (
+    BrokerFault,
+    Disturbance,
+    Effect,
+    Fault,
+    FaultContext,
+    Injection,
+    confirmed,
+    mismatch,
+)
 from harness.contracts.parameters import Strict
 from harness.contracts.restoring import restart_unless_started
 from harness.errors import DeadlineError
@@ -31,6 +40,7 @@ class FailingDisk(BrokerFault):
     """Makes disks fail; the driver itself ends that after the fault's duration."""
 
     name: ClassVar[str] = "disk-error"
+    disturbs: ClassVar[frozenset[Disturbance]] = frozenset({Disturbance.DISKS, Disturbance.LEADERSHIP})
     requires: ClassVar[tuple[str, ...]] = ("disk-errors", "kill")
     witnesses: ClassVar[tuple[str, ...]] = ("log_dir_failure",)
     Parameters: ClassVar[type[BaseModel]] = Parameters

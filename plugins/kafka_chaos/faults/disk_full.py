@@ -8,7 +8,7 @@ Confirmed by: no space left on the disk.
 from typing import Any, ClassVar
 
 from harness.cluster.capabilities import CanFillDisk
-from harness.contracts.faults import BrokerFault, Effect, Fault, FaultContext, Injection, confirmed_once
+from harness.contracts.faults import BrokerFault, Disturbance, Effect, Fault, FaultContext, Injection, confirmed_once
 from harness.contracts.restoring import restart_unless_started
 from harness.system.waiting import until
 
@@ -19,6 +19,7 @@ class DiskFull(BrokerFault):
     """Fills disks; the driver itself frees the space after the fault's duration."""
 
     name: ClassVar[str] = "disk-full"
+    disturbs: ClassVar[frozenset[Disturbance]] = frozenset({Disturbance.DISKS, Disturbance.LEADERSHIP})
     requires: ClassVar[tuple[str, ...]] = ("disk-space", "kill")
 
     async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:

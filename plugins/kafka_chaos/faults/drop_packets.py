@@ -10,7 +10,16 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BaseModel, Field
 
 from harness.cluster.capabilities import CanDropPackets, Direction
-from harness.contracts.faults import BrokerFault, Effect, Fault, FaultContext, Injection, confirmed_once, not_running
+from harness.contracts.faults import (
+    BrokerFault,
+    Disturbance,
+    Effect,
+    Fault,
+    FaultContext,
+    Injection,
+    confirmed_once,
+    not_running,
+)
 from harness.contracts.parameters import Strict
 from harness.system.waiting import until
 
@@ -29,6 +38,7 @@ class DropPackets(BrokerFault):
     """Drops all packets of brokers; the driver itself ends that after the fault's duration."""
 
     name: ClassVar[str] = "drop-packets"
+    disturbs: ClassVar[frozenset[Disturbance]] = frozenset({Disturbance.MESSAGES})
     requires: ClassVar[tuple[str, ...]] = ("packets",)
     min_visible_s: ClassVar[float] = 2.0
     """A client waits for a second before it counts as left without an answer."""

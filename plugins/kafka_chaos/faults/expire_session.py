@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field
 from harness.contracts.controllers import next_controller
 from harness.contracts.faults import (
     BrokerFault,
+    Disturbance,
     Effect,
     Fault,
     FaultContext,
@@ -41,6 +42,7 @@ class ExpireSession(BrokerFault):
     """Expires sessions; the broker registers again, and another controller is elected if it was one."""
 
     name: ClassVar[str] = "expire-session"
+    disturbs: ClassVar[frozenset[Disturbance]] = frozenset()
     zookeeper: ClassVar[bool] = True
     Parameters: ClassVar[type[BaseModel]] = Parameters
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from harness.cluster.capabilities import CanLimit
 from harness.cluster.limits.resources import Resource
-from harness.contracts.faults import Effect, Fault, FaultContext, Injection, confirmed_once
+from harness.contracts.faults import Disturbance, Effect, Fault, FaultContext, Injection, confirmed_once
 from harness.contracts.limiting import Limiting
 from harness.contracts.parameters import Strict
 from harness.contracts.restoring import restart_unless_started
@@ -32,6 +32,9 @@ class FileLimit(Limiting):
     """Limits brokers' open files."""
 
     name: ClassVar[str] = "file-limit"
+    disturbs: ClassVar[frozenset[Disturbance]] = frozenset(
+        {Disturbance.PROCESSES, Disturbance.DISKS, Disturbance.LEADERSHIP}
+    )
     requires: ClassVar[tuple[str, ...]] = ("file-limit", "kill")
     min_visible_s: ClassVar[float] = 2.0
     resource: ClassVar[Resource] = Resource.FILES

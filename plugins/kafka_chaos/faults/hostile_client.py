@@ -22,6 +22,7 @@ from harness.cluster.capabilities import CanSendBytes
 from harness.cluster.driver import BYTES
 from harness.contracts.faults import (
     BrokerFault,
+    Disturbance,
     Effect,
     Fault,
     FaultContext,
@@ -96,6 +97,7 @@ class HostileClient(BrokerFault):
     """Sends invalid requests, and checks that the broker reacts as Kafka does."""
 
     name: ClassVar[str] = "hostile-client"
+    disturbs: ClassVar[frozenset[Disturbance]] = frozenset({Disturbance.PROCESSES})
     requires: ClassVar[tuple[str, ...]] = (BYTES,)
     Parameters: ClassVar[type[BaseModel]] = Parameters
 

@@ -18,6 +18,7 @@ from harness.cluster.capabilities import CanIntercept, Direction, Side
 from harness.cluster.links.rules import UNDELIVERED, WAITING, Action, Caught, Rule
 from harness.contracts.faults import (
     BrokerFault,
+    Disturbance,
     Effect,
     Fault,
     FaultContext,
@@ -111,6 +112,7 @@ class Intercept(BrokerFault):
     """Intercepts messages; the driver itself lets them go after the fault's duration."""
 
     name: ClassVar[str] = "intercept"
+    disturbs: ClassVar[frozenset[Disturbance]] = frozenset({Disturbance.MESSAGES})
     requires: ClassVar[tuple[str, ...]] = ("intercept",)
     may_overlap: ClassVar[bool] = True
     controllers: ClassVar[bool] = True

@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field, model_validator
 from harness.cluster.capabilities import CanIsolate, CanReset, Rhythm
 from harness.contracts.faults import (
     BrokerFault,
+    Disturbance,
     Effect,
     Fault,
     FaultContext,
@@ -63,6 +64,7 @@ class Isolate(BrokerFault):
     """Isolates brokers; the driver itself heals the links after the fault's duration."""
 
     name: ClassVar[str] = "isolate"
+    disturbs: ClassVar[frozenset[Disturbance]] = frozenset({Disturbance.MESSAGES})
     requires: ClassVar[tuple[str, ...]] = ("isolate", "probe", "reset")
     controllers: ClassVar[bool] = True
     Parameters: ClassVar[type[BaseModel]] = Parameters

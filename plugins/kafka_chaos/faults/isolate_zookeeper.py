@@ -9,7 +9,15 @@ from typing import Annotated, ClassVar
 from pydantic import BaseModel, Field
 
 from harness.cluster.capabilities import CanIsolateZookeeper
-from harness.contracts.faults import Effect, Fault, FaultContext, Injection, confirmed, inconclusive, mismatch
+from harness.contracts.faults import (
+    Effect,
+    Fault,
+    FaultContext,
+    Injection,
+    confirmed,
+    inconclusive,
+    mismatch,
+)
 from harness.contracts.parameters import Strict
 from harness.contracts.zookeeper_servers import SERVERS, ZookeeperFault, describe_servers, modes_of
 from harness.errors import DeadlineError

@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field
 from harness.cluster.driver import CanKill
 from harness.contracts.faults import (
     BrokerFault,
+    Disturbance,
     Effect,
     Fault,
     FaultContext,
@@ -47,6 +48,7 @@ class Kill(BrokerFault):
     """Kills brokers, waits until the controllers have noticed, and starts them again."""
 
     name: ClassVar[str] = "kill"
+    disturbs: ClassVar[frozenset[Disturbance]] = frozenset()
     requires: ClassVar[tuple[str, ...]] = ("kill",)
     controllers: ClassVar[bool] = True
     accepts: ClassVar[tuple[Role, ...]] = (*EVERY_ROLE, Role.MEMBER, Role.PRODUCER)

@@ -10,7 +10,16 @@ from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
-from harness.contracts.faults import BrokerFault, Effect, Fault, FaultContext, Injection, confirmed, mismatch
+from harness.contracts.faults import (
+    BrokerFault,
+    Disturbance,
+    Effect,
+    Fault,
+    FaultContext,
+    Injection,
+    confirmed,
+    mismatch,
+)
 from harness.contracts.members import CLIENT, Members, member_before
 from harness.contracts.parameters import Strict
 from harness.contracts.targets import Role, Target
@@ -35,6 +44,7 @@ class Leave(BrokerFault):
     """Closes members of groups, and starts them again."""
 
     name: ClassVar[str] = "leave"
+    disturbs: ClassVar[frozenset[Disturbance]] = frozenset()
     accepts: ClassVar[tuple[Role, ...]] = (Role.MEMBER,)
     witnesses: ClassVar[tuple[str, ...]] = ("group_member", "group_state")
     Parameters: ClassVar[type[BaseModel]] = Parameters

@@ -8,7 +8,16 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import BaseModel, Field
 
 from harness.cluster.capabilities import CanLoseReplies
-from harness.contracts.faults import BrokerFault, Effect, Fault, FaultContext, Injection, confirmed_once, inconclusive
+from harness.contracts.faults import (
+    BrokerFault,
+    Disturbance,
+    Effect,
+    Fault,
+    FaultContext,
+    Injection,
+    confirmed_once,
+    inconclusive,
+)
 from harness.contracts.parameters import Strict
 from harness.errors import DeadlineError
 from harness.system.waiting import until
@@ -29,6 +38,7 @@ class LoseZookeeperReply(BrokerFault):
     """Leaves a broker without knowing whether its write was carried out."""
 
     name: ClassVar[str] = "lose-zookeeper-reply"
+    disturbs: ClassVar[frozenset[Disturbance]] = frozenset({Disturbance.PROCESSES})
     zookeeper: ClassVar[bool] = True
     requires: ClassVar[tuple[str, ...]] = ("zookeeper-replies",)
     witnesses: ClassVar[tuple[str, ...]] = ("zk_session",)

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from harness.cluster.capabilities import CanLimit
 from harness.cluster.limits.resources import Resource
-from harness.contracts.faults import Effect, Fault, FaultContext, Injection, confirmed_once
+from harness.contracts.faults import Disturbance, Effect, Fault, FaultContext, Injection, confirmed_once
 from harness.contracts.limiting import Limiting
 from harness.contracts.parameters import Strict
 from harness.contracts.restoring import start_stopped
@@ -33,6 +33,7 @@ class MemoryLimit(Limiting):
     """Limits brokers' memory until the kernel kills them, and starts them again."""
 
     name: ClassVar[str] = "memory-limit"
+    disturbs: ClassVar[frozenset[Disturbance]] = frozenset({Disturbance.PROCESSES})
     requires: ClassVar[tuple[str, ...]] = ("memory-limit",)
     min_visible_s: ClassVar[float] = 2.0
     witnesses: ClassVar[tuple[str, ...]] = ("broker_start",)

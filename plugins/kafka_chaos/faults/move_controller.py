@@ -13,6 +13,7 @@ from harness.contracts.controllers import next_controller
 from harness.contracts.faults import (
     CONTROLLER,
     BrokerFault,
+    Disturbance,
     Effect,
     Fault,
     FaultContext,
@@ -39,6 +40,7 @@ class MoveController(BrokerFault):
     """Deletes `/controller`, as administrators do when a controller is stuck."""
 
     name: ClassVar[str] = "move-controller"
+    disturbs: ClassVar[frozenset[Disturbance]] = frozenset()
     zookeeper: ClassVar[bool] = True
     accepts: ClassVar[tuple[Role, ...]] = (Role.CONTROLLER, Role.IDS)
     exclusive_resources: ClassVar[frozenset[str]] = frozenset({CONTROLLER})

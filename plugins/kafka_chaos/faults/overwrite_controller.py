@@ -14,6 +14,7 @@ from harness.contracts.controllers import NO_BROKER, PATH, content
 from harness.contracts.faults import (
     CONTROLLER,
     BrokerFault,
+    Disturbance,
     Effect,
     Fault,
     FaultContext,
@@ -45,6 +46,7 @@ class OverwriteController(BrokerFault):
     """Writes another broker's id into `/controller`, which is still owned by the old controller's session."""
 
     name: ClassVar[str] = "overwrite-controller"
+    disturbs: ClassVar[frozenset[Disturbance]] = frozenset({Disturbance.PROCESSES})
     zookeeper: ClassVar[bool] = True
     accepts: ClassVar[tuple[Role, ...]] = (Role.CONTROLLER,)
     exclusive_resources: ClassVar[frozenset[str]] = frozenset({CONTROLLER})

@@ -14,6 +14,7 @@ from harness.cluster.capabilities import CanPartition
 from harness.contracts.faults import (
     AIMED_AT,
     BrokerFault,
+    Disturbance,
     Effect,
     Fault,
     FaultContext,
@@ -74,6 +75,7 @@ class Partition(BrokerFault):
     """Cuts links between brokers, both ways; clients and ZooKeeper reach all. The driver heals after a while."""
 
     name: ClassVar[str] = "partition"
+    disturbs: ClassVar[frozenset[Disturbance]] = frozenset({Disturbance.MESSAGES})
     requires: ClassVar[tuple[str, ...]] = ("partition", "probe")
     hits_all: ClassVar[bool] = True
     Parameters: ClassVar[type[BaseModel]] = Parameters

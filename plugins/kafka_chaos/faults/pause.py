@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel
 
 from harness.cluster.driver import CanPause
-from harness.contracts.faults import BrokerFault, Effect, Fault, FaultContext, Injection, confirmed_once
+from harness.contracts.faults import BrokerFault, Disturbance, Effect, Fault, FaultContext, Injection, confirmed_once
 from harness.contracts.members import CLIENT, member_before
 from harness.contracts.targets import CLIENTS, EVERY_ROLE, Role, Target
 from harness.system.process_state import ProcessState
@@ -24,6 +24,7 @@ class Pause(BrokerFault):
     """Pauses brokers for the fault's duration; the driver itself resumes them then."""
 
     name: ClassVar[str] = "pause"
+    disturbs: ClassVar[frozenset[Disturbance]] = frozenset({Disturbance.PROCESSES})
     requires: ClassVar[tuple[str, ...]] = ("pause",)
     controllers: ClassVar[bool] = True
     accepts: ClassVar[tuple[Role, ...]] = (*EVERY_ROLE, Role.MEMBER, Role.PRODUCER, Role.CONSUMER)

@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field
 from harness.cluster.capabilities import CanCutPower
 from harness.contracts.data_loss import LosesData, missed
 from harness.contracts.faults import (
+    Disturbance,
     Effect,
     Fault,
     FaultContext,
@@ -44,6 +45,7 @@ class PowerLoss(LosesData):
     """Cuts brokers' power, waits until ZooKeeper notices, and starts them with what is left on their disks."""
 
     name: ClassVar[str] = "power-loss"
+    disturbs: ClassVar[frozenset[Disturbance]] = frozenset()
     requires: ClassVar[tuple[str, ...]] = ("power",)
     reach: ClassVar[Reach] = Reach.UNFLUSHED
     Parameters: ClassVar[type[BaseModel]] = Parameters

@@ -18,6 +18,7 @@ from harness.contracts.administration import (
 from harness.contracts.faults import (
     ASSIGNMENT,
     BrokerFault,
+    Disturbance,
     Effect,
     Fault,
     FaultContext,
@@ -45,6 +46,7 @@ class PreferredElection(BrokerFault):
     """Elects the next replica in the ISR, and then the old leader again."""
 
     name: ClassVar[str] = "preferred-election"
+    disturbs: ClassVar[frozenset[Disturbance]] = frozenset()
     zookeeper: ClassVar[bool] = True
     may_overlap: ClassVar[bool] = True
     accepts: ClassVar[tuple[Role, ...]] = (Role.LEADER, Role.COORDINATOR, Role.TRANSACTION_COORDINATOR)

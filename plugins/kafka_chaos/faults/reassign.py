@@ -10,7 +10,16 @@ from typing import Annotated, ClassVar
 from pydantic import BaseModel, Field
 
 from harness.contracts.administration import ask_for_replicas, late, named, partition_now, replicas_are
-from harness.contracts.faults import ASSIGNMENT, BrokerFault, Effect, Fault, FaultContext, Injection, confirmed
+from harness.contracts.faults import (
+    ASSIGNMENT,
+    BrokerFault,
+    Disturbance,
+    Effect,
+    Fault,
+    FaultContext,
+    Injection,
+    confirmed,
+)
 from harness.contracts.parameters import Strict
 from harness.contracts.targets import Role, Target, partition_of_role
 from harness.errors import ClusterError, DeadlineError
@@ -29,6 +38,7 @@ class Reassign(BrokerFault):
     """Moves the target's replica of its partition to a live broker that has none, if there is one."""
 
     name: ClassVar[str] = "reassign"
+    disturbs: ClassVar[frozenset[Disturbance]] = frozenset()
     may_overlap: ClassVar[bool] = True
     accepts: ClassVar[tuple[Role, ...]] = (Role.LEADER, Role.FOLLOWERS, Role.COORDINATOR, Role.TRANSACTION_COORDINATOR)
     exclusive_resources: ClassVar[frozenset[str]] = frozenset({ASSIGNMENT})

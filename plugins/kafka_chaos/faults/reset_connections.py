@@ -8,7 +8,16 @@ from typing import ClassVar
 from pydantic import BaseModel
 
 from harness.cluster.capabilities import CanReset, Side
-from harness.contracts.faults import BrokerFault, Effect, Fault, FaultContext, Injection, confirmed_once, inconclusive
+from harness.contracts.faults import (
+    BrokerFault,
+    Disturbance,
+    Effect,
+    Fault,
+    FaultContext,
+    Injection,
+    confirmed_once,
+    inconclusive,
+)
 from harness.contracts.links import Sides
 from harness.contracts.parameters import Strict
 from harness.system.waiting import until
@@ -26,6 +35,7 @@ class ResetConnections(BrokerFault):
     """Breaks connections; has no lasting effect."""
 
     name: ClassVar[str] = "reset-connections"
+    disturbs: ClassVar[frozenset[Disturbance]] = frozenset({Disturbance.MESSAGES})
     requires: ClassVar[tuple[str, ...]] = ("reset",)
     controllers: ClassVar[bool] = True
     Parameters: ClassVar[type[BaseModel]] = Parameters

@@ -12,6 +12,7 @@ from pydantic import BaseModel, Field
 from harness.cluster.driver import CanKill
 from harness.contracts.faults import (
     BrokerFault,
+    Disturbance,
     Effect,
     Fault,
     FaultContext,
@@ -42,6 +43,7 @@ class RollingRestart(BrokerFault):
     """Restarts brokers in the order of the target; at most one of them is away at a time."""
 
     name: ClassVar[str] = "rolling-restart"
+    disturbs: ClassVar[frozenset[Disturbance]] = frozenset({Disturbance.LEADERSHIP})
     requires: ClassVar[tuple[str, ...]] = ("kill",)
     witnesses: ClassVar[tuple[str, ...]] = ("broker_stop",)
     Parameters: ClassVar[type[BaseModel]] = Parameters

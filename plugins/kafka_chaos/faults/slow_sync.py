@@ -16,6 +16,7 @@ from harness.cluster.capabilities import CanSlowSyncs
 from harness.cluster.layout import broker_process, zookeeper_process
 from harness.contracts.faults import (
     BrokerFault,
+    Disturbance,
     Effect,
     Fault,
     FaultContext,
@@ -45,6 +46,7 @@ class SlowSync(BrokerFault):
     """Slows syncs; the driver itself ends that after the fault's duration."""
 
     name: ClassVar[str] = "slow-sync"
+    disturbs: ClassVar[frozenset[Disturbance]] = frozenset({Disturbance.PROCESSES})
     requires: ClassVar[tuple[str, ...]] = ("slow-syncs",)
     accepts: ClassVar[tuple[Role, ...]] = (*EVERY_ROLE, Role.ZOOKEEPER)
     min_visible_s: ClassVar[float] = 2.0

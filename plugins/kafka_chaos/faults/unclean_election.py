@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field
 from harness.cluster.driver import CanKill
 from harness.contracts.faults import (
     BrokerFault,
+    Disturbance,
     Effect,
     Fault,
     FaultContext,
@@ -46,6 +47,7 @@ class UncleanElection(BrokerFault):
     """Leaves a partition with live replicas outside its ISR only."""
 
     name: ClassVar[str] = "unclean-election"
+    disturbs: ClassVar[frozenset[Disturbance]] = frozenset()
     requires: ClassVar[tuple[str, ...]] = ("kill",)
     accepts: ClassVar[tuple[Role, ...]] = (Role.LEADER,)
     witnesses: ClassVar[tuple[str, ...]] = ("append",)

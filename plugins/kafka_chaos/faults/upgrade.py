@@ -16,6 +16,7 @@ from harness.cluster.driver import CanKill
 from harness.cluster.systems.system import system_named
 from harness.contracts.faults import (
     BrokerFault,
+    Disturbance,
     Effect,
     Fault,
     FaultContext,
@@ -50,6 +51,7 @@ class Upgrade(BrokerFault):
     """Upgrades brokers in the order of the target; at most one of them is away at a time."""
 
     name: ClassVar[str] = "upgrade"
+    disturbs: ClassVar[frozenset[Disturbance]] = frozenset({Disturbance.LEADERSHIP})
     requires: ClassVar[tuple[str, ...]] = ("kill", "upgrade")
     witnesses: ClassVar[tuple[str, ...]] = ("broker_stop",)
     Parameters: ClassVar[type[BaseModel]] = Parameters

@@ -64,10 +64,10 @@ async def test_dead_replicas_are_left_out_of_a_new_partition(world: World) -> No
 async def test_a_replica_that_is_made_while_its_broker_is_down_is_offline_until_it_starts(world: World) -> None:
     await world.start(1, t={0: [2, 1]})
     context = world.brokers[1].active._context
-    assert context.replica_status["t", 0, 2] is ReplicaStatus.OFFLINE
+    assert context.replicas_in(ReplicaStatus.OFFLINE, "t") == [("t", 0, 2)]
     assert list(of_controller(context)) == []
     await world.start(2)
-    assert context.replica_status["t", 0, 2] is ReplicaStatus.ONLINE
+    assert context.replicas_in(ReplicaStatus.OFFLINE, "t") == []
 
 
 async def test_a_new_partition_without_a_live_replica_waits_for_one(world: World) -> None:
