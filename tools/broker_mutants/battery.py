@@ -4,8 +4,9 @@ import importlib
 import json
 import pkgutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import count, islice
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -13,7 +14,6 @@ from typing import Any
 import harness.broker
 import harness.simulation
 from harness.scenario.file import load_scenario
-from harness.scenario.model import Scenario
 from harness.scenario.plan import make_plan
 from harness.scenario.seeds import derived_seed
 from harness.scenario.source import options
@@ -22,7 +22,7 @@ from harness.sweep.sweep import DRIVER, Candidate, schedule_seed
 from tools.broker_mutants.mutants import BROKER, Mutant, within
 
 TOOLS = Path(__file__).parents[1]
-SHORT = (
+SCENARIOS = (
     str(TOOLS / "scripts-light.yaml"),
     str(TOOLS / "slow-scripts-light.yaml"),
     str(TOOLS / "restarted-scripts-light.yaml"),
@@ -32,11 +32,10 @@ SHORT = (
     str(TOOLS / "groups-light.yaml"),
     str(TOOLS / "transactions-light.yaml"),
     str(TOOLS / "exactly-once-light.yaml"),
+    str(TOOLS / "disks-light.yaml"),
+    str(TOOLS / "peers-light.yaml"),
+    "compaction",
 )
-LONG = ("compaction", "smoke")
-"""They take as long as several of the others."""
-EVERY = 4
-"""The long ones come every so many turns of the short ones, from the second on."""
 NOT_SIMULATED = frozenset({"harness.broker.__main__", "harness.broker.zookeeper.kazoo_client"})
 UNTOLD = "harness.broker.metrics"
 
@@ -46,22 +45,13 @@ Executed = frozenset[tuple[str, int]]
 
 def battery(schedules: int, seed: int) -> list[Candidate]:
     """Return so many schedules; a longer battery begins as a shorter one does."""
-    short, long = ([load_scenario(name, options(DRIVER, [], [])) for name in names] for names in (SHORT, LONG))
-    made: list[Candidate] = []
-    for turn in range(schedules):
-        made += _turn(short, schedule_seed(seed, turn))
-        if turn % EVERY == 1:
-            made += _turn(long, schedule_seed(seed, turn // EVERY))
-    return made[:schedules]
-
-
-def _turn(scenarios: Sequence[Scenario], seed: int) -> list[Candidate]:
-    """Return one schedule of each scenario, each with draws of its own."""
-    seeds = [derived_seed(seed, scenario.name) for scenario in scenarios]
-    return [
-        Candidate(scenario=scenario, plan=make_plan(scenario, own))
-        for scenario, own in zip(scenarios, seeds, strict=True)
-    ]
+    scenarios = [load_scenario(name, options(DRIVER, [], [])) for name in SCENARIOS]
+    made = (
+        Candidate(scenario=scenario, plan=make_plan(scenario, derived_seed(schedule_seed(seed, turn), scenario.name)))
+        for turn in count()
+        for scenario in scenarios
+    )
+    return list(islice(made, schedules))
 
 
 def import_all() -> None:

@@ -2,10 +2,13 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from textwrap import wrap
 
 from jinja2 import Environment
 
 from tools.broker_mutants import guided
+from tools.broker_mutants.battery import SCENARIOS
 from tools.broker_mutants.mutants import FUNCTIONS_LEFT_OUT, LEFT_OUT
 from tools.broker_mutants.reasons import unreached
 from tools.broker_mutants.results import HEADINGS, RESULTS, About, Measurement, Row, cells, counts, read_measurement
@@ -13,6 +16,7 @@ from tools.broker_mutants.trial import Outcome
 from tools.pages.page import Page
 from tools.results.rows import load
 
+WIDTH = 120
 _HEAD = """\
 # What sweeps reach and find: mutants of the broker
 
@@ -21,10 +25,12 @@ _HEAD = """\
     python -m tools.broker_mutants --sample 300 --seed N --out results/broker_mutants/DATE-NAME.jsonl
 
 plants one mistake at a time in a protocol room of `harness/broker` and puts the mutant to the standing battery:
-schedules of `storm-sweep`, `mix-light`, `administration-light`, `groups-light`, `transactions-light`,
-`exactly-once-light`, `scripts-light`, `slow-scripts-light`, `restarted-scripts-light`, `compaction` and `smoke` (in
-`tools/` or built in). A sample is drawn by its seed from all mutants, by their keys, so most of it is the same after
-the broker has changed. Mutants that no history can distinguish from the broker are set apart, with the reason, in
+schedules of these scenarios in turn (in `tools/` or built in).
+
+{scenarios}
+
+A sample is drawn by its seed from all mutants, by their keys, so most of it is the same after the broker has changed.
+Mutants that no history can distinguish from the broker are set apart, with the reason, in
 `tools/broker_mutants/equivalent.yaml`; `unreached.yaml` beside it says why others are not reached.
 
 | outcome | means |
@@ -88,7 +94,8 @@ def measurements() -> list[Measurement]:
 
 def page() -> str:
     """Return the page as Markdown."""
-    parts = [_HEAD]
+    names = ", ".join(f"`{Path(name).stem}`" for name in SCENARIOS)
+    parts = [_HEAD.format(scenarios="\n".join(wrap(names, WIDTH)))]
     every = measurements()
     if every:
         rows = [(_named(each), counts(each.rows, lambda _: "")[""]) for each in every]

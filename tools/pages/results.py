@@ -7,7 +7,7 @@ from pathlib import Path
 
 from harness.analysis.sources.lineage import LINEAGE
 from harness.contracts import registry
-from tools.broker_mutants.battery import LONG, SHORT
+from tools.broker_mutants.battery import SCENARIOS
 from tools.pages.page import NOTE, Page, table
 from tools.pages.plot import Series, svg
 from tools.results.rows import AREAS, BUGS, CAMPAIGNS, FIGURES, MEASUREMENTS, Row, load
@@ -43,7 +43,7 @@ the planted bugs that no sweep finds yet, with the reasons. *Battery* is the fir
 battery](broker-mutants.md), which was written for no bug, that finds it: `python -m tools.broker_mutants.planted BUG`
 measures it. Where it was not measured, the cell says whether the scenario is one of the battery, or is empty. *Real* is
 the argument of `chaos run` that finds it on real processes too."""
-_STANDING = frozenset(Path(name).name for name in (*SHORT, *LONG))
+_STANDING = frozenset(Path(name).name for name in SCENARIOS)
 """The scenarios of the standing battery, by the names of their files."""
 _SWEEPS = """\
 Schedules of the built-in broker in virtual time. No bug of the broker was found except the one under
@@ -230,7 +230,7 @@ def _other(bug: Row) -> tuple[str, ...]:
         "protocol": "Kafka's protocol",
         "client": "client library",
     }[bug["kind"]]
-    title = f"[{bug['title']}]({bug['url']})" if "url" in bug else bug["title"]
+    title = f"[{bug['title']}]({bug['url']})" if bug.get("url") else bug["title"]
     often = f"{bug['found']:,} of {bug['of']:,}" if "of" in bug else ""
     mended = f"fixed in {bug['mended_in']}" if "mended_in" in bug else ""
     return (
