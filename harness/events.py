@@ -326,7 +326,7 @@ class ControlReceive(Event):
     partitions: list[ControlledPartition]
     """Of UpdateMetadata: what the metadata cache holds of them from then on, or the leader `FORGOTTEN`."""
     live_brokers: list[int] | None
-    """Of UpdateMetadata that is applied: the live brokers in the metadata cache from then on."""
+    """Of UpdateMetadata that is applied: the brokers that it names as alive."""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
@@ -1024,6 +1024,8 @@ class Holdings(Event):
     """Whether it is controller and has handled every event."""
     controller: int
     """The controller that it knows; -1 for none."""
+    known_brokers: list[int]
+    """Brokers that are alive by its metadata."""
     group_partitions: list[int]
     """Partitions of `__consumer_offsets` that its group coordinator has loaded or loads."""
     group_leads: list[int]

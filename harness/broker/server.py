@@ -358,6 +358,7 @@ class Broker:
             fetchers=self._replicas.fetchers,
             sessions=self._fetch_sessions,
             controller=self._controller,
+            metadata=self._metadata,
             groups=self._coordinator.store,
             members=self._coordinator.members,
             transactions=self._transactions,

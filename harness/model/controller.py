@@ -20,6 +20,8 @@ class Office(Struct, frozen=True, kw_only=True):
     ready: bool | None = None
     moved: bool = False
     """Whether a fenced write has shown it another controller."""
+    informed: frozenset[tuple[int, int]] | None = None
+    """Lives of brokers, by id and epoch, that have got the live brokers in this term."""
 
 
 OUT = -1
@@ -68,13 +70,18 @@ OBEYS_NEWER = Rule(
     sentence="A controller makes no decision on a partition whose state a newer controller has written.",
     source="ZkPartitionStateMachine.doElectLeaderForPartitions",
 )
+METADATA_FIRST = Rule(
+    id="controller.metadata-first",
+    sentence="The first request of a term to a broker is UpdateMetadata: it follows no leader that it does not know.",
+    source="KafkaController.onControllerFailover, KafkaController.onBrokerStartup",
+)
 
 
 def is_elected(state: Office | None, event: Event) -> Office | Illegal:
     """It won the election."""
     state = state or UNKNOWN
     epoch = event["controller_epoch"]
-    after = Office(epoch=epoch, last=epoch, session=event["session"], ready=False)
+    after = Office(epoch=epoch, last=epoch, session=event["session"], ready=False, informed=frozenset())
     if state.epoch is not None and state.epoch != OUT:
         return Illegal(ELECTED_ONCE, after)
     return after if state.last is None or epoch > state.last else Illegal(EPOCH_RISES, after)
@@ -121,6 +128,16 @@ def acts(state: Office | None, event: Event) -> Office | Illegal:
     return state
 
 
+def sends(state: Office | None, event: Event) -> Office | Illegal:
+    """A control request is handed to the network."""
+    state = state or UNKNOWN
+    to = event["to"], event["target_broker_epoch"]
+    if state.informed is None or to in state.informed:
+        return state
+    after = replace(state, informed=state.informed | {to})
+    return after if event["api"] == "UpdateMetadata" else Illegal(METADATA_FIRST, after)
+
+
 def changes_session(state: Office | None, event: Event) -> Office | Illegal:
     """Its session is connected, suspended, lost or new."""
     state = state or UNKNOWN
@@ -141,6 +158,7 @@ SUBJECT = Subject(
         ACTS_IN_SESSION,
         STOPS_WHEN_MOVED,
         OBEYS_NEWER,
+        METADATA_FIRST,
     ),
     legal={
         "controller_elected": is_elected,
@@ -149,6 +167,7 @@ SUBJECT = Subject(
         "controller_moved": is_moved,
         "zk_session": changes_session,
         "zk_write": acts,
+        "ctl_send": sends,
         "election": acts,
         "isr_remove": acts,
         "epoch_bump": acts,

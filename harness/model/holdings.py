@@ -85,6 +85,11 @@ VIEW_AGREES = Rule(
     sentence="A controller has a state of each partition and replica, and takes replicas of dead brokers for offline.",
     source="ControllerContext, KafkaController.onReplicasBecomeOffline",
 )
+BROKERS_KNOWN = Rule(
+    id="holdings.brokers-known",
+    sentence="A broker takes those brokers for alive that the last UpdateMetadata names.",
+    source="MetadataCache.updateMetadata",
+)
 CONTROLLER_KNOWN = Rule(
     id="holdings.controller-known",
     sentence="A broker with a session knows a controller, or is elected, within half a minute.",
@@ -104,6 +109,8 @@ class Held(Struct, frozen=True, kw_only=True):
     transactions: _Items = _NOTHING
     without_session: _Items = _NOTHING
     view: _Items = _NOTHING
+    named: frozenset[int] | None = None
+    """Brokers that the last UpdateMetadata names; None before the first."""
     failed: bool = False
     """Whether an event of the controller has failed since its election: it may have changed a part only."""
     connected: bool = False
@@ -142,14 +149,17 @@ def holds(state: Held | None, event: Event) -> Held | Illegal:
         transactions=frozenset(event["transaction_partitions"]).symmetric_difference(event["transaction_leads"]),
         without_session=frozenset(event["without_session"] if event["session_slots"] > _FEW_SESSIONS else ()),
         view=_NOTHING if before.failed else frozenset(event.get("controller_differences", ())),
+        named=before.named,
         failed=before.failed,
         connected=before.connected,
         alone=before.alone + 1 if before.connected and event.get("controller") == NO_CONTROLLER else 0,
     )
+    known = frozenset(event["known_brokers"]) if "known_brokers" in event else before.named
     broken = [
         *(rule for rule, left in _LASTING if left(before) & left(now)),
         *(rule for rule, field in _AT_ONCE if event.get(field)),
         *([CONTROLLER_KNOWN] if now.alone > MAX_ALONE else ()),
+        *([BROKERS_KNOWN] if before.named is not None and before.named != known else ()),
     ]
     return Illegal(broken[0], now) if broken else now
 
@@ -163,6 +173,13 @@ def _wrong_channels(channels: Sequence[int], live: Sequence[int]) -> _Items:
 def changes_session(state: Held | None, event: Event) -> Held:
     """The ZooKeeper session has another state."""
     return replace(state or FRESH, connected=event["state"] in _CONNECTED, alone=0)
+
+
+def hears(state: Held | None, event: Event) -> Held:
+    """The broker has handled a control request."""
+    known = state or FRESH
+    applied = event["api"] == "UpdateMetadata" and event["verdict"] == "applied" and event["live_brokers"] is not None
+    return replace(known, named=frozenset(event["live_brokers"])) if applied else known
 
 
 def takes_office(state: Held | None, event: Event) -> Held:
@@ -183,12 +200,13 @@ def _is_settled(event: Event) -> bool:
 
 SUBJECT = Subject(
     name="holdings",
-    rules=(*(rule for rule, _ in _LASTING), *(rule for rule, _ in _AT_ONCE), CONTROLLER_KNOWN),
+    rules=(*(rule for rule, _ in _LASTING), *(rule for rule, _ in _AT_ONCE), CONTROLLER_KNOWN, BROKERS_KNOWN),
     legal={
         "holdings": holds,
         "zk_session": changes_session,
         "controller_elected": takes_office,
         "controller_event": handles,
+        "ctl_recv": hears,
     },
     fresh=FRESH,
     key=of_broker,

@@ -47,7 +47,7 @@ class IllegalStep:
         """Topic and partition, where the step is about one."""
         topic, partition = self.event.get("topic"), self.event.get("partition")
         if self.subject in ("replica", "leader", "znodes"):
-            topic, partition = self.key
+            topic, partition = self.key if len(self.key) > 1 else (None, None)
         return (topic, partition) if isinstance(topic, str) and isinstance(partition, int) else (None, None)
 
 
@@ -203,7 +203,7 @@ def _illegal_change(subject: Subject, key: Key, broken: tuple[Rule, Any], change
 def _changes(lines: Iterable[bytes | Event]) -> Iterator[Event]:
     """Yield the lines that are changes of topics and their partitions."""
     for line in lines:
-        if isinstance(line, bytes) and b'"/brokers/topics/' not in line:
+        if isinstance(line, bytes) and b"/topics/" not in line:
             continue
         try:
             change = decode(line) if isinstance(line, bytes) else line

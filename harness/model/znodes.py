@@ -13,8 +13,10 @@ from msgspec.structs import replace
 from harness.model.step import Event, Illegal, Key, Rule, Subject
 
 TOPIC_PATH = re.compile(r"/brokers/topics/([^/]+)")
+CONFIG_PATH = re.compile(r"/config/topics/([^/]+)")
 STATE_PATH = re.compile(r"/brokers/topics/([^/]+)/partitions/(\d+)/state")
 WRITTEN, GONE = "written", "gone"
+MADE, CONFIGURED = "made", "configured"
 NO_LEADER = -1
 
 CREATED = Rule(
@@ -53,6 +55,11 @@ COMPLETED = Rule(
     "it, or with the replicas of before.",
     source="KIP-455, KafkaController.onPartitionReassignment",
 )
+CONFIGURED_FIRST = Rule(
+    id="topic.configured-first",
+    sentence="The configuration of a topic is created before the topic, so that no broker makes a log without it.",
+    source="AdminZkClient.createTopicWithAssignment",
+)
 
 
 class Znodes(Struct, frozen=True, kw_only=True):
@@ -70,6 +77,8 @@ class Znodes(Struct, frozen=True, kw_only=True):
     """Whether all target replicas were in the ISR since the reassignment began."""
     assigned: int | None = None
     """Version of the topic's znode that named these replicas."""
+    bare: bool = False
+    """Of a topic: whether it was created, and its configuration was not."""
 
     @property
     def target(self) -> frozenset[int]:
@@ -151,6 +160,18 @@ def is_assigned(state: Znodes | None, event: Event) -> Znodes | Illegal:
     return after
 
 
+def is_made(state: Znodes | None, event: Event) -> Znodes | Illegal:
+    """A topic is created; None is one whose configuration is not known."""
+    return Znodes(bare=state is None)
+
+
+def is_configured(state: Znodes | None, event: Event) -> Znodes | Illegal | None:
+    """The configuration of a topic is written or deleted."""
+    if event["type"] == "delete":
+        return Znodes() if state is not None else None
+    return Illegal(CONFIGURED_FIRST, Znodes()) if state is not None and state.bare else Znodes()
+
+
 def events_of(change: Event) -> list[tuple[Key, Event]]:
     """Return what a change of a znode does to partitions, each with its key."""
     path, type_ = change["path"], change["type"]
@@ -160,10 +181,17 @@ def events_of(change: Event) -> list[tuple[Key, Event]]:
         if type_ == "delete":
             return [(key, {**common, "ev": GONE})]
         return [(key, {**_object(change["data"]), **common, "ev": WRITTEN})]
+    if match := CONFIG_PATH.fullmatch(path):
+        return [((match[1],), {**common, "ev": CONFIGURED})]
     if (match := TOPIC_PATH.fullmatch(path)) and type_ != "delete":
+        topic = _object(change["data"])
+        made = type_ == "create" and "adding_replicas" in topic
         return [
-            ((match[1], int(partition)), {**common, "ev": "assigned", **assignment})
-            for partition, assignment in _assignments(_object(change["data"]))
+            *([((match[1],), {**common, "ev": MADE})] if made else ()),
+            *(
+                ((match[1], int(partition)), {**common, "ev": "assigned", **assignment})
+                for partition, assignment in _assignments(topic)
+            ),
         ]
     return []
 
@@ -193,7 +221,13 @@ def _object(data: str) -> dict[str, Any]:
 
 SUBJECT = Subject(
     name="znodes",
-    rules=(CREATED, EPOCH_STEPS, ONE_LEADER, CONTROLLER_EPOCH, ELECTED_ISR, STARTED, COMPLETED),
-    legal={WRITTEN: changes_state, GONE: loses_state, "assigned": is_assigned},
+    rules=(CREATED, EPOCH_STEPS, ONE_LEADER, CONTROLLER_EPOCH, ELECTED_ISR, STARTED, COMPLETED, CONFIGURED_FIRST),
+    legal={
+        WRITTEN: changes_state,
+        GONE: loses_state,
+        "assigned": is_assigned,
+        MADE: is_made,
+        CONFIGURED: is_configured,
+    },
     fresh=None,
 )

@@ -21,7 +21,7 @@ def became(state: str, offset: int, *partitions: str, **other: Any) -> Row:
 
 def one(offset: int = 1, *, commits: bool = True, at: str = "orders-0", **other: Any) -> list[Row]:
     """A whole transaction in the log of its coordinator: three records from an offset on."""
-    end = "Commit" if commits else "Abort"
+    end, other = "Commit" if commits else "Abort", {"started_ms": offset} | other
     return [
         became("Ongoing", offset, at, **other),
         became(f"Prepare{end}", offset + 1, at, **other),

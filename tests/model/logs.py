@@ -255,7 +255,7 @@ def holds(**leftovers: Any) -> Event:
     groups = {"group_partitions": [0], "group_leads": [0]}
     transactions = {"transaction_partitions": [1], "transaction_leads": [1]}
     sessions: Event = {"without_session": [], "session_slots": 1000}
-    office = {"controller_idle": False, "unanswered": [], "controller": 1}
+    office: Event = {"controller_idle": False, "unanswered": [], "controller": 1, "known_brokers": [1, 2]}
     waiting: Event = {"timers_missing": [], "timers_left": [], "unclaimed": [], "due": [], "stuck_transactions": []}
     waiting |= {"differences": [], "controller_differences": [], "overdue": []}
     return {"ev": "holdings", **brokers, **groups, **transactions, **sessions, **office, **waiting} | leftovers
@@ -267,7 +267,12 @@ def reads_brokers(at: int, *brokers: int) -> Event:
 
 def sends_live(at: int, to: int, *live: int, queued_ms: float = 0) -> Event:
     message = {"api": "UpdateMetadata", "to": to, "live_brokers": list(live), "queued_ms": queued_ms}
-    return {"ev": "ctl_send", **message, "mono": at * 1_000_000}
+    return {"ev": "ctl_send", **message, "target_broker_epoch": 7, "mono": at * 1_000_000}
+
+
+def sends_leader(at: int, to: int, broker_epoch: int = 7) -> Event:
+    """The controller sends LeaderAndIsr."""
+    return sends_live(at, to) | {"api": "LeaderAndIsr", "live_brokers": None, "target_broker_epoch": broker_epoch}
 
 
 def handled(outcome: str) -> Event:
@@ -289,6 +294,7 @@ LIVE_BROKERS: list[Event] = [
     sends_live(6, 2, 1, 2, 3),
     sends_live(6, 3, 1, 2, 3),
     handled("ok"),
+    sends_leader(6, 3),
     holds(controller_idle=True, channels=[1, 2, 3], live=[1, 2, 3]),
     reads_brokers(7, 1, 2),
     handled("SessionExpired"),
@@ -359,8 +365,12 @@ ZNODES = [
     assigned([1, 3], 2),
     state(3, 3, [3], 6, controller=2),
     znode("/brokers/topics/orders/partitions/0/state", {}, -1, "delete"),
+    znode("/config/topics/later", {}, 0, "create"),
+    znode("/brokers/topics/later", {"partitions": {}, "adding_replicas": {}, "removing_replicas": {}}, 0, "create"),
+    znode("/config/topics/later", {}, -1, "delete"),
+    znode("/config/topics/later", {}, 0, "create"),
 ]
-"""A partition's ISR shrinks and grows, it moves from broker 2 to broker 3, and is deleted."""
+"""A partition's ISR shrinks and grows, it moves from broker 2 to broker 3, and is deleted; a topic is created."""
 
 
 def history(changes: list[Event]) -> list[bytes]:
@@ -428,9 +438,17 @@ CHECKPOINTS: list[Event] = [
 ]
 """A broker leads a partition and follows another, loses the one to a deletion and the other with its disk."""
 
+
+def told_live(*live: int, **other: Any) -> Event:
+    return {"ev": "ctl_recv", "api": "UpdateMetadata", "verdict": "applied", "live_brokers": [*live], **other}
+
+
 HOLDINGS: list[Event] = [
     START,
     holds(),
+    told_live(1, 2),
+    told_live(3, verdict="stale"),
+    {**told_live(), "api": "LeaderAndIsr", "live_brokers": None},
     holds(fetchers=[2, 3]),
     holds(fetchers=[2]),
     holds(without_session=[2]),

@@ -207,6 +207,8 @@ MUTANTS: dict[str, tuple[str, list[Event]]] = {
         [each for each in LOGS["COORDINATOR"] if each["ev"] not in ("txn_load", "txn_marker_send")],
     ),
     "holdings.controller-known": ("HOLDINGS", [*LOGS["HOLDINGS"], *[logs.holds(controller=-1)] * 16]),
+    "controller.metadata-first": ("LIVE_BROKERS", [*LOGS["LIVE_BROKERS"], logs.sends_leader(8, 3, broker_epoch=9)]),
+    "holdings.brokers-known": ("HOLDINGS", [*LOGS["HOLDINGS"], logs.holds(known_brokers=[1, 2, 3])]),
     "controller.live-sent": ("LIVE_BROKERS", without("LIVE_BROKERS", 10)),
     **{
         f"holdings.{rule}": ("HOLDINGS", [*LOGS["HOLDINGS"], logs.holds(**{field: ["g"]})])
@@ -236,6 +238,7 @@ MUTANTS: dict[str, tuple[str, list[Event]]] = {
         changed(("TRANSACTION", "txn_state", 3, {"partitions": ["orders-0"]})),
     ),
     # ZooKeeper
+    "topic.configured-first": ("ZNODES", [LOGS["ZNODES"][12], LOGS["ZNODES"][11]]),
     "state.created": ("ZNODES", instead("ZNODES", 1, logs.state(1, 1, [1, 2], 0))[:2]),
     "state.epoch-steps": ("ZNODES", instead("ZNODES", 5, logs.state(1, 2, [1, 2], 3))[:6]),
     "state.one-leader": ("ZNODES", instead("ZNODES", 2, logs.state(2, 0, [2], 1))[:3]),
@@ -651,4 +654,4 @@ def test_the_model_reads_events_that_there_are() -> None:
     from harness.events import KINDS
 
     assert set(_events_of(OF_BROKERS)) <= KINDS.keys()
-    assert set(_events_of([OF_ZOOKEEPER])) == {"written", "gone", "assigned"}
+    assert set(_events_of([OF_ZOOKEEPER])) == {"written", "gone", "assigned", "made", "configured"}

@@ -190,3 +190,4 @@ def test_brokers_say_what_they_hold() -> None:
         held = [each.event for each in log.events if isinstance(each.event, Holdings)][-1]
         assert (held.fetchers, held.channels) == (held.followed, held.live)
         assert held.group_partitions == held.group_leads
+        assert held.known_brokers == [0, 1, 2]

@@ -25,7 +25,7 @@ OPEN = "Ongoing"
 PREPARED = {"PrepareCommit": "commit", "PrepareAbort": "abort"}
 COMPLETED = ("CompleteCommit", "CompleteAbort")
 _MARKER = "struct<offset: bigint, result: string, producer_epoch: int, coordinator_epoch: int>"
-_BEFORE = ("offset", "leader_epoch", "state", "producer_id", "producer_epoch", "partitions")
+_BEFORE = ("offset", "leader_epoch", "state", "producer_id", "producer_epoch", "started_ms", "partitions")
 
 
 def _whole(_: Settings, transactions: DataFrame) -> DataFrame:

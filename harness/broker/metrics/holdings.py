@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from harness.broker.controller.controller import Controller
 from harness.broker.coordinator.members import GroupMembers
 from harness.broker.coordinator.store import GroupStore
+from harness.broker.metadata_cache import MetadataCache
 from harness.broker.metrics.agreement import of_controller, of_fetchers, of_groups, of_replicas
 from harness.broker.metrics.held_back import due, stuck_transactions, timers_left, timers_missing, unclaimed
 from harness.broker.metrics.overdue import Overdue
@@ -31,6 +32,7 @@ class Ledger:
     fetchers: Fetchers
     sessions: FetchSessions
     controller: Controller
+    metadata: MetadataCache
     groups: GroupStore
     members: GroupMembers
     transactions: TransactionCoordinator
@@ -54,6 +56,7 @@ class Ledger:
                 unanswered=self.controller.unanswered,
                 controller_idle=self.controller.is_idle,
                 controller=self.controller.controller_id,
+                known_brokers=[broker.broker_id for broker in self.metadata.alive_brokers()],
                 group_partitions=self.groups.present,
                 group_leads=sorted(partition for topic, partition in leads if topic == OFFSETS_TOPIC),
                 transaction_partitions=self.transactions.shards.present,

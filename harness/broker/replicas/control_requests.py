@@ -238,7 +238,7 @@ class ControlRequests:
             _controlled(key, self.metadata.partition(*key) or _state(state), ControlOutcome.APPLIED)
             for key, state in keys
         ]
-        live_brokers = [broker.broker_id for broker in self.metadata.alive_brokers()]
+        live_brokers = sorted(broker.id for broker in request.live_brokers)
         self.state_log.emit(_received("UpdateMetadata", request, "applied", believed, live_brokers))
         return UpdateMetadataResponse(error_code=ErrorCode.NONE)
 

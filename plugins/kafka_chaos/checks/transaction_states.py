@@ -23,7 +23,7 @@ class TransactionStates(OfTransactions):
     title: ClassVar[str] = "transaction-states"
     promise: ClassVar[str] = (
         "A transactional id takes valid transitions only; its partitions grow while Ongoing, stay at Prepare and are "
-        "none at Complete (TransactionMetadata)."
+        "none at Complete; each transaction begins later than the last (TransactionMetadata)."
     )
     reads: ClassVar[tuple[str, ...]] = ("transactions", "leader_epochs")
 
@@ -65,12 +65,14 @@ def _wrong(before: str) -> Column:
     repeated = same & (F.array_sort(names) == F.array_sort(had))
     lost = F.size(F.array_except(had, names)) > 0
     other = lost | (F.size(F.array_except(names, had)) > 0)
+    begins = (state == OPEN) & was.isin(*COMPLETED)
     return (
         F.when(repeated, None)
         .when(~reached, F.concat(F.lit("which does not follow "), was))
         .when((state == OPEN) & lost, "without partitions that it had")
         .when(state.isin(*PREPARED) & other, "with other partitions than before")
         .when(state.isin(*COMPLETED, EMPTY) & (F.size(names) > 0), "and still has partitions")
+        .when(begins & (F.col("started_ms") == F.col(f"{before}.started_ms")), "which began when the one before it did")
     )
 
 
