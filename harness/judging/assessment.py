@@ -90,7 +90,7 @@ def _silent(checks: list[CheckResult], suites: list[SuiteResult]) -> list[Remark
 
 def remark_on(hole: Hole) -> Remark:
     """Return the remark about a hole."""
-    return Remark(text=hole.text, phase=Phase.COLLECT, subject=hole.place, forbids_pass=True)
+    return Remark(text=hole.text, phase=Phase.COLLECT, subject=hole.place, evidence=hole.kind, forbids_pass=True)
 
 
 def within_holes(

@@ -13,14 +13,18 @@ from typing import Protocol
 
 from pydantic import ValidationError
 
+from harness.contracts import registry
 from harness.errors import ClusterError, EvidenceError
 from harness.events import FIELDS
+from harness.judging.assessment import within_holes
+from harness.judging.needs import evidence_of
 from harness.judging.why import Reason, why
 from harness.progress import Listener
 from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan
 from harness.scenario.seeds import derived_seed
 from harness.store.result import CheckResult, NamedFaultVerdict, NamedSystemVerdict, RunResult, StoredModel, reason_of
+from harness.store.seal import Hole
 from harness.store.version import VERSION, Logged, require_logged, require_readable
 from harness.verdict import ExitCode, FaultVerdict, SystemVerdict
 
@@ -206,7 +210,11 @@ class ScheduleVerdict(StoredModel):
 
 
 def verdict_of(*, number: int, seed: int, digest: str, result: RunResult) -> ScheduleVerdict:
-    """Return the verdict on a schedule that was simulated and judged."""
+    """Return the verdict on a schedule that was simulated and judged; what rests on missing evidence is UNKNOWN."""
+    holes = [Hole(place=each.subject, kind=each.evidence, text=each.text) for each in result.remarks if each.evidence]
+    if holes:
+        rests_on = evidence_of(registry.check(each.check) for each in result.checks)
+        result = result.model_copy(update={"checks": within_holes(result.checks, holes, rests_on)})
     verdicts = result.verdicts
     return ScheduleVerdict(
         number=number,

@@ -8,7 +8,9 @@ import pytest
 from harness.cli import app as cli
 from harness.cli.exit_codes import exit_code_of
 from harness.errors import EvidenceError, HarnessError, Interrupted
+from harness.judging.assessment import remark_on
 from harness.store.result import CheckResult, FaultResult, Remark, RunResult
+from harness.store.seal import Hole
 from harness.sweep.summary import Summary, summarize
 from harness.sweep.sweep import (
     ScheduleVerdict,
@@ -46,6 +48,8 @@ def verdict(
 
 
 DAMAGED: dict[str, Any] = {"remarks": [Remark(text="a line is missing", forbids_pass=True)]}
+NO_LOG: dict[str, Any] = {"remarks": [remark_on(Hole(place="brokers/1", kind="state_changes", text="it is missing"))]}
+NO_JOURNAL: dict[str, Any] = {"remarks": [remark_on(Hole(place="journal.jsonl", kind="journal", text="it is missing"))]}
 BROKEN = failed(number=9, seed=109, run_id="small-9", error="SimulationError: it does not end")
 
 
@@ -71,6 +75,8 @@ def test_a_longer_sweep_begins_as_a_shorter_one_and_no_seed_comes_twice() -> Non
     [
         pytest.param([verdict(0), verdict(1)], ExitCode.HELD, id="all held"),
         pytest.param([verdict(0), verdict(1, FAIL), BROKEN], ExitCode.VIOLATED, id="a violation outranks all"),
+        pytest.param([verdict(0, FAIL, **NO_LOG)], ExitCode.INCONCLUSIVE, id="a finding in evidence that is missing"),
+        pytest.param([verdict(0, FAIL, **NO_JOURNAL)], ExitCode.VIOLATED, id="a finding in other evidence"),
         pytest.param([verdict(0), verdict(1, UNKNOWN)], ExitCode.INCONCLUSIVE, id="a check knows nothing"),
         pytest.param([verdict(0), BROKEN], ExitCode.INCONCLUSIVE, id="a schedule without a history"),
         pytest.param([verdict(0, fault=MISMATCH)], ExitCode.INCONCLUSIVE, id="a fault that did something else"),
