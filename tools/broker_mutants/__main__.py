@@ -1,6 +1,7 @@
 """How much of the broker do sweeps reach, and which mistakes in it do they find? Mutants of it are put to the battery.
 
     python -m tools.broker_mutants --sample 300 --seed N [--first 0] [--schedules 20] [--enough N] [--out FILE]
+    python -m tools.broker_mutants --mistakes tools/broker_mutants/mistakes.jsonl
 
 Each mutant is one mistake in a protocol room of `harness/broker`. The standing battery (`battery`) is simulated with
 it; histories that differ from those of the intact broker are judged by all checks. A mutant is *unreached* where no
@@ -8,6 +9,7 @@ history differs, *unseen* where all that differ held, *in doubt* where checks ca
 *found* where a check fails.
 
 Mutants that no history can distinguish from the broker are in `equivalent.yaml`, with the reason, and are set apart.
+The mistakes in `mistakes.jsonl` were made by a reader of the broker who knew neither the checks nor the load.
 The file has a line a mutant, written as soon as the mutant is through. Ends 0; 2 where nothing can be measured.
 """
 
@@ -30,7 +32,7 @@ from tools.broker_mutants.baseline import ROOT, IntactAccused, intact_schedules
 from tools.broker_mutants.battery import Intact, battery, import_all
 from tools.broker_mutants.in_force import Unfit, changed_functions, live_functions
 from tools.broker_mutants.judging import Judge
-from tools.broker_mutants.mutants import Mutant, every_mutant, sample
+from tools.broker_mutants.mutants import Mutant, every_mutant, mistakes_of, sample
 from tools.broker_mutants.reasons import equivalent
 from tools.broker_mutants.results import HEADINGS, About, Row, cells, counts, executed_of, line_of, row_of
 from tools.broker_mutants.sweep import MutantSweep
@@ -45,11 +47,14 @@ def main() -> int:
     mutants = list(every_mutant())
     reasons = equivalent()
     apart = [mutant for mutant in mutants if mutant.key in reasons]
-    chosen = sample(
-        (mutant for mutant in mutants if mutant.key not in reasons and options.only in mutant.key),
-        options.first + options.sample,
-        options.seed,
-    )[options.first :]
+    if options.mistakes:
+        chosen = [mistake for mistake in mistakes_of(options.mistakes) if options.only in mistake.key]
+    else:
+        chosen = sample(
+            (mutant for mutant in mutants if mutant.key not in reasons and options.only in mutant.key),
+            options.first + options.sample,
+            options.seed,
+        )[options.first :]
     about = About(
         commit=_commit(),
         day=datetime.now(UTC).date().isoformat(),
@@ -141,7 +146,8 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--sample", type=int, default=300, help="so many mutants")
     parser.add_argument("--first", type=int, default=0, help="so many of the sample are left out before these")
-    parser.add_argument("--seed", type=int, required=True, help="draws the sample")
+    parser.add_argument("--seed", type=int, default=1, help="draws the sample")
+    parser.add_argument("--mistakes", type=Path, metavar="FILE", help="mistakes made by hand, instead of a sample")
     parser.add_argument("--schedules", type=int, default=20, help="of the battery, at most")
     parser.add_argument("--battery-seed", type=int, default=1, help="of the schedules")
     parser.add_argument("--enough", type=int, metavar="N", help="schedules of a mutant that differ; then no more of it")

@@ -2,9 +2,11 @@
 
 import ast
 import hashlib
+import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from types import CodeType
 
@@ -23,6 +25,8 @@ from tools.broker_mutants.operators import (
 
 BROKER = Path(harness.broker.__file__).parent
 METADATA = "metadata"
+BY_HAND = "by hand"
+"""The operator of a mistake that a reader made."""
 ROOMS = {
     "administration": "administration",
     "cleaner": "cleaner",
@@ -128,12 +132,45 @@ def mutants_of(module: str, source: str) -> Iterator[Mutant]:
         )
 
 
+def mistakes_of(file: Path) -> list[Mutant]:
+    """Return the mistakes that a reader made by hand: a line each with a name, a place, and the text before and after.
+
+    Raises:
+        KeyError: the broker does not have one of these texts, or has it twice.
+    """
+    found = []
+    for line in file.read_text(encoding="utf-8").splitlines():
+        told = json.loads(line)
+        before, after = told["before"], told["after"]
+        source = (BROKER / told["module"]).read_text(encoding="utf-8")
+        if source.count(before) != 1:
+            raise KeyError(f"{told['id']}: its text is there {source.count(before)} times")
+        pairs = zip(before.splitlines(), after.splitlines(), strict=False)
+        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+        first = source[: source.index(before)].count("\n") + 1
+        found.append(
+            Mutant(
+                key=told["id"],
+                room=ROOMS[told["module"].partition("/")[0]],
+                module=told["module"],
+                function=told["function"],
+                operator=BY_HAND,
+                before=before,
+                after=after,
+                lines=(first + same, first + max(same, len(before.splitlines()) - 1)),
+            )
+        )
+    return found
+
+
 def mutated(mutant: Mutant, source: str, filename: str) -> CodeType:
     """Return a module with one mutant in it.
 
     Raises:
         KeyError: the module has no such mutant.
     """
+    if mutant.operator == BY_HAND:
+        return compile(source.replace(mutant.before, mutant.after), filename, "exec")
     tree = ast.parse(source, filename)
     for key, _, change in _keyed(mutant.module, tree):
         if key == mutant.key:

@@ -1,7 +1,9 @@
 """Which mutants are made of a function, what they are called, and which of them a sample has."""
 
 import inspect
+import json
 import re
+from pathlib import Path
 from textwrap import dedent, indent
 
 import pytest
@@ -12,6 +14,7 @@ from tools.broker_mutants.mutants import (
     LEFT_OUT,
     ROOMS,
     every_mutant,
+    mistakes_of,
     mutants_of,
     mutated,
     sample,
@@ -133,3 +136,18 @@ def test_every_room_has_mutants_and_what_is_set_apart_is_there() -> None:
 
 def _is_there(module: str, function: str) -> bool:
     return f"def {function.rpartition('.')[2]}(" in (BROKER / module).read_text(encoding="utf-8")
+
+
+def test_a_mistake_that_is_made_by_hand_changes_its_lines(tmp_path: Path) -> None:
+    source = (BROKER / "log/log.py").read_text(encoding="utf-8")
+    (line,) = [each for each in source.splitlines() if "if self.epochs.truncate_from_end(offset):" in each]
+    mistake = {"id": "keeps", "module": "log/log.py", "function": "Log.truncate_to", "before": line + "\n"}
+    after = line.replace("if ", "if not ") + "\n"
+    (tmp_path / "some.jsonl").write_text(json.dumps({**mistake, "after": after, "harm": "It keeps epochs."}) + "\n")
+    (made,) = mistakes_of(tmp_path / "some.jsonl")
+    at = source.splitlines().index(line) + 1
+    assert (made.key, made.room, made.lines) == ("keeps", "log", (at, at))
+    assert mutated(made, source, "x") == compile(source.replace(line, after.rstrip()), "x", "exec")
+    (tmp_path / "some.jsonl").write_text(json.dumps({**mistake, "before": "no such text", "after": ""}) + "\n")
+    with pytest.raises(KeyError, match="keeps: its text is there 0 times"):
+        mistakes_of(tmp_path / "some.jsonl")
