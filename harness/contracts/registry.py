@@ -8,6 +8,7 @@ evidence names it by that. Listing reads titles and docstrings, and imports noth
 import ast
 import importlib
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -18,7 +19,7 @@ from harness.cluster.systems.system import EXTERNAL
 from harness.contracts.checks import Check
 from harness.contracts.faults import Fault
 from harness.contracts.workloads import Workload
-from harness.errors import PluginError, ScenarioError
+from harness.errors import NotInstalled, PluginError, ScenarioError
 from harness.system.plugins import (
     OWN,
     Kind,
@@ -124,6 +125,15 @@ def fault(name: str) -> Fault:
     """
     plugin: Fault = _load(Kind.FAULT, name)()
     return plugin
+
+
+def faults() -> dict[str, Fault]:
+    """Return all faults that can be imported, by name."""
+    usable = {}
+    for name in names(Kind.FAULT):
+        with suppress(PluginError, NotInstalled):
+            usable[name] = fault(name)
+    return usable
 
 
 def workload(name: str) -> Workload:

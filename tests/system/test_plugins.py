@@ -97,6 +97,7 @@ def test_a_broken_plugin_is_one_error_with_its_distribution_and_module(
         registry.fault("odd")
     assert message in str(refused.value)
     assert "oddities.odd of acme-chaos 1.0" in str(refused.value)
+    assert {"kill", "pause"} <= registry.faults().keys() - {"odd"}, "the others can be used"
     assert {"kill", "odd"} <= {entry.name for entry in entries("faults")}, "a list imports none"
 
 

@@ -12,8 +12,8 @@ SETTLED_NS = 2_000_000_000
 
 def may_disturb(*what: Disturbance) -> Column:
     """Return whether the column `fault` names a kind that can do one of these; an unknown kind can do anything."""
-    kinds = registry.names(registry.Kind.FAULT)
-    return ~F.col("fault").isin([kind for kind in kinds if registry.fault(kind).disturbs.isdisjoint(what)])
+    harmless = [kind for kind, fault in registry.faults().items() if fault.disturbs.isdisjoint(what)]
+    return ~F.col("fault").isin(harmless)
 
 
 def disturbances(fault_windows: DataFrame) -> DataFrame:

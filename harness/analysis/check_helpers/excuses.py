@@ -41,8 +41,7 @@ def within_power_losses(findings: DataFrame, facts: dict[str, DataFrame], checks
 
 def forfeiting() -> list[str]:
     """Return the names of the faults that can take committed records away, as their parameters say."""
-    faults = registry.names(registry.Kind.FAULT)
-    return [name for name in faults if issubclass(registry.fault(name).Parameters, MayLoseData)]
+    return [name for name, fault in registry.faults().items() if issubclass(fault.Parameters, MayLoseData)]
 
 
 def _cuts(fault_windows: DataFrame) -> DataFrame:
