@@ -31,6 +31,7 @@ from harness.broker.zookeeper.znodes import (
     MalformedZnode,
     broker_config_path,
     topic_config_path,
+    topic_path,
 )
 
 _log = logging.getLogger(__name__)
@@ -104,7 +105,7 @@ class ConfigChanges:
             if not name:
                 raise ConfigRefused(ErrorCode.INVALID_REQUEST, "Default topic resources are not allowed.")
             if not self.metadata.partitions(name):
-                raise ConfigRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
+                raise _no_topic(name)
             return Target(kind=TOPICS_KIND, name=name)
         if resource_type != Resource.BROKER:
             raise ConfigRefused(ErrorCode.INVALID_REQUEST, f"Unknown resource type {resource_type}")
@@ -178,6 +179,7 @@ class ConfigChanges:
         return [word for word in text.split(",") if word]
 
     async def _write(self, target: Target, config: Mapping[str, str], *, validate_only: bool) -> None:
+        await self._require(target)
         try:
             if target.kind == TOPICS_KIND:
                 parse_topic_config(config)
@@ -196,6 +198,18 @@ class ConfigChanges:
         except ZooKeeperError as error:
             raise _not_taken(error) from error
         _log.info("config.changed kind=%s name=%s config=%s", target.kind, target.name, dict(config))
+
+    async def _require(self, target: Target) -> None:
+        """Refuse a topic that was deleted, of which this broker may not have heard yet (`validateTopicConfig`)."""
+        try:
+            if target.kind == TOPICS_KIND and await self.session.current.exists(topic_path(target.name)) is None:
+                raise _no_topic(target.name)
+        except ZooKeeperError as error:
+            raise _not_taken(error) from error
+
+
+def _no_topic(name: str) -> ConfigRefused:
+    return ConfigRefused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"The topic '{name}' does not exist.")
 
 
 def check_broker(name: str, broker_id: int) -> None:

@@ -41,6 +41,7 @@ async def handlers(
 ) -> AsyncIterator[ConfigHandlers]:
     await ensure_persistent_paths(session.current)
     zookeeper.put("/config/topics/t", encode_config({"retention.ms": "5"}))
+    zookeeper.put("/brokers/topics/t", b"{}")
     metadata = MetadataCache()
     tell(metadata, {1: ("REPL",)}, {"t": {0: (1, [1])}})
     configs = TopicConfigs(CONFIG, session)
@@ -262,6 +263,16 @@ async def test_what_cannot_be_described(
     handlers: ConfigHandlers, context: Context, kind: int, name: str, error: ErrorCode
 ) -> None:
     assert await describe(handlers, context, kind, name) == (error, {})
+
+
+async def test_a_topic_that_is_deleted_is_refused_although_metadata_still_knows_it(
+    handlers: ConfigHandlers, context: Context, zookeeper: Ensemble
+) -> None:
+    zookeeper.remove("/brokers/topics/t")
+    zookeeper.remove("/config/topics/t")
+    assert await alter(handlers, context, TOPIC, "t", {}) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert await amend(handlers, context, TOPIC, "t") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert zookeeper.names("/config/topics") == []
 
 
 async def test_a_lost_session_refuses_without_a_crash(
