@@ -46,8 +46,8 @@ the argument of `chaos run` that finds it on real processes too."""
 _STANDING = frozenset(Path(name).name for name in SCENARIOS)
 """The scenarios of the standing battery, by the names of their files."""
 _SWEEPS = """\
-Schedules of the built-in broker in virtual time. No bug of the broker was found except the one under
-[other findings](#other-findings)."""
+Schedules of the built-in broker in virtual time, without a planted bug. A note says what a violation was: a mistake of
+the broker, or of a check."""
 _RUNS = "Runs on real clusters, unless the driver says otherwise. A failure by the harness itself is named in the note."
 
 
