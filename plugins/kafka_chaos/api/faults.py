@@ -13,6 +13,7 @@ from harness.cluster.capabilities import (
 from harness.cluster.driver import CanKill, CanPause, ClusterDriver
 from harness.contracts.faults import (
     BrokerFault,
+    Disturbance,
     Effect,
     Fault,
     FaultContext,
@@ -40,6 +41,7 @@ __all__ = [
     "CanReset",
     "ClusterDriver",
     "Direction",
+    "Disturbance",
     "Effect",
     "Fault",
     "FaultContext",
