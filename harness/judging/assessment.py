@@ -90,7 +90,13 @@ def _silent(checks: list[CheckResult], suites: list[SuiteResult]) -> list[Remark
 
 def remark_on(hole: Hole) -> Remark:
     """Return the remark about a hole."""
-    return Remark(text=hole.text, phase=Phase.COLLECT, subject=hole.place, evidence=hole.kind, forbids_pass=True)
+    return Remark(
+        text=hole.text,
+        phase=Phase.COLLECT,
+        subject=hole.place,
+        evidence=None if hole.is_open_end else hole.kind,
+        forbids_pass=True,
+    )
 
 
 def within_holes(

@@ -77,8 +77,8 @@ class Znodes(Struct, frozen=True, kw_only=True):
     """Whether all target replicas were in the ISR since the reassignment began."""
     assigned: int | None = None
     """Version of the topic's znode that named these replicas."""
-    bare: bool = False
-    """Of a topic: whether it was created, and its configuration was not."""
+    bare_since: int | None = None
+    """Of a topic: the transaction that created it, if no configuration was known then."""
 
     @property
     def target(self) -> frozenset[int]:
@@ -162,14 +162,13 @@ def is_assigned(state: Znodes | None, event: Event) -> Znodes | Illegal:
 
 def is_made(state: Znodes | None, event: Event) -> Znodes | Illegal:
     """A topic is created; None is one whose configuration is not known."""
-    return Znodes(bare=state is None)
+    return Znodes(bare_since=event["zxid"] if state is None else None)
 
 
-def is_configured(state: Znodes | None, event: Event) -> Znodes | Illegal | None:
-    """The configuration of a topic is written or deleted."""
-    if event["type"] == "delete":
-        return Znodes() if state is not None else None
-    return Illegal(CONFIGURED_FIRST, Znodes()) if state is not None and state.bare else Znodes()
+def is_configured(state: Znodes | None, event: Event) -> Znodes | Illegal:
+    """The configuration of a topic is written or deleted; what an observer found at its start may be written later."""
+    since = None if state is None or event["type"] != "create" else state.bare_since
+    return Illegal(CONFIGURED_FIRST, Znodes()) if since is not None and event["zxid"] > since else Znodes()
 
 
 def events_of(change: Event) -> list[tuple[Key, Event]]:

@@ -99,8 +99,8 @@ class Remark(StoredModel):
     """Phase in which it was noticed; empty if unknown."""
     subject: str = ""
     """A file, a client, a broker; empty for the phase as a whole."""
-    evidence: str = ""
-    """The kind of evidence that it makes unreliable; empty for none."""
+    evidence: str | None = None
+    """The kind of evidence that it makes unreliable; empty for every kind."""
     forbids_pass: bool = False
     environment: bool = False
     """Whether a phase failed for a reason other than the cluster's promises: a start, a full disk, no steady state."""

@@ -211,7 +211,11 @@ class ScheduleVerdict(StoredModel):
 
 def verdict_of(*, number: int, seed: int, digest: str, result: RunResult) -> ScheduleVerdict:
     """Return the verdict on a schedule that was simulated and judged; what rests on missing evidence is UNKNOWN."""
-    holes = [Hole(place=each.subject, kind=each.evidence, text=each.text) for each in result.remarks if each.evidence]
+    holes = [
+        Hole(place=each.subject, kind=each.evidence, text=each.text)
+        for each in result.remarks
+        if each.evidence is not None
+    ]
     if holes:
         rests_on = evidence_of(registry.check(each.check) for each in result.checks)
         result = result.model_copy(update={"checks": within_holes(result.checks, holes, rests_on)})

@@ -20,6 +20,19 @@ CASES = {
         ONGOING, became("PrepareCommit", 2, "orders-0"), became("PrepareCommit", 3, "orders-0")
     ),
     "a session begins anew": valid(*one(), became("Empty", 4)),
+    "a transaction has the start of the one before it": broken(
+        *one(1, started_ms=1),
+        became("Ongoing", 4, "orders-0", started_ms=1, timestamp_ms=900),
+        text="with the start of the transaction before it",
+    ),
+    "two transactions begin in one millisecond, after a clock was set back": valid(
+        *one(1, started_ms=1), became("Ongoing", 4, "orders-0", started_ms=1, timestamp_ms=1)
+    ),
+    "a partition is added to the second transaction": valid(
+        *one(1, started_ms=1),
+        became("Ongoing", 4, "orders-0", started_ms=5, timestamp_ms=5),
+        became("Ongoing", 5, "orders-0", "orders-1", started_ms=5, timestamp_ms=9),
+    ),
     "Complete follows Ongoing": broken(
         *(ONGOING, became("CompleteCommit", 2)),
         text="does not follow Ongoing",

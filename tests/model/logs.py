@@ -369,6 +369,8 @@ ZNODES = [
     znode("/brokers/topics/later", {"partitions": {}, "adding_replicas": {}, "removing_replicas": {}}, 0, "create"),
     znode("/config/topics/later", {}, -1, "delete"),
     znode("/config/topics/later", {}, 0, "create"),
+    znode("/brokers/topics/found", {"partitions": {}, "adding_replicas": {}, "removing_replicas": {}}, 0, "create"),
+    znode("/config/topics/found", {}, 3, "set"),
 ]
 """A partition's ISR shrinks and grows, it moves from broker 2 to broker 3, and is deleted; a topic is created."""
 

@@ -90,6 +90,16 @@ def test_zookeeper_is_judged_from_version_to_version(change: dict[str, Any], bro
     assert [step.rule.id for step in znode_walker().walk(logs.history(changes))] == broken
 
 
+def test_a_topic_and_its_configuration_may_be_created_in_one_transaction() -> None:
+    topic: dict[str, Any] = {"partitions": {}, "adding_replicas": {}, "removing_replicas": {}}
+    changes = [logs.znode("/brokers/topics/t", topic, 0, "create"), logs.znode("/config/topics/t", {}, 0, "create")]
+    both, later = (
+        [{**change, "zxid": zxid} for change, zxid in zip(changes, pair, strict=True)] for pair in ((5, 5), (5, 6))
+    )
+    assert list(znode_walker().walk(logs.history(both))) == []
+    assert [step.rule.id for step in znode_walker().walk(logs.history(later))] == ["topic.configured-first"]
+
+
 def test_a_change_that_two_sources_tell_of_is_one_and_transactions_have_an_order() -> None:
     changes = [json.loads(line) for line in logs.history(logs.ZNODES)]
     twice = [json.dumps(change).encode() for change in [*reversed(changes), *changes]]

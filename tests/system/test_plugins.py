@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from harness.analysis.check_helpers.disturbances import harmless
+from harness.analysis.check_helpers.excuses import forfeiting
 from harness.contracts import registry
+from harness.contracts.faults import Disturbance
 from harness.contracts.registry import Kind
 from harness.errors import PluginError, ScenarioError
 from harness.scenario.catalogue import broken, entries
@@ -75,6 +78,8 @@ def test_a_distribution_names_its_plugins_by(install: Install, value: str) -> No
     files = {"acme_faults/__init__.py": "", "acme_faults/nap.py": FAULT.format(name="nap")}
     install("acme-chaos", files, {"faults": value})
     assert registry.fault("nap").name == "nap"
+    assert "nap" not in harmless(Disturbance.DISKS), "one that does not say may disturb everything"
+    assert "nap" not in forfeiting()
     assert str(registry.provider_of(Kind.FAULT, "nap")) == "acme-chaos 1.0"
     (entry,) = [each for each in entries("faults") if each.provider]
     assert (entry.name, entry.summary, entry.provider) == ("nap", "Does nap.", "acme-chaos 1.0")

@@ -10,10 +10,15 @@ SETTLED_NS = 2_000_000_000
 """How long after its end a fault may still be felt."""
 
 
+def harmless(*what: Disturbance) -> list[str]:
+    """Return the kinds of fault that say that they can do none of these."""
+    known = {kind: frozenset(getattr(fault, "disturbs", Disturbance)) for kind, fault in registry.faults().items()}
+    return [kind for kind, disturbs in known.items() if disturbs.isdisjoint(what)]
+
+
 def may_disturb(*what: Disturbance) -> Column:
     """Return whether the column `fault` names a kind that can do one of these; an unknown kind can do anything."""
-    harmless = [kind for kind, fault in registry.faults().items() if fault.disturbs.isdisjoint(what)]
-    return ~F.col("fault").isin(harmless)
+    return ~F.col("fault").isin(harmless(*what))
 
 
 def disturbances(fault_windows: DataFrame) -> DataFrame:

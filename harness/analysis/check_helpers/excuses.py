@@ -41,7 +41,11 @@ def within_power_losses(findings: DataFrame, facts: dict[str, DataFrame], checks
 
 def forfeiting() -> list[str]:
     """Return the names of the faults that can take committed records away, as their parameters say."""
-    return [name for name, fault in registry.faults().items() if issubclass(fault.Parameters, MayLoseData)]
+    return [
+        name
+        for name, fault in registry.faults().items()
+        if issubclass(getattr(fault, "Parameters", object), MayLoseData)
+    ]
 
 
 def _cuts(fault_windows: DataFrame) -> DataFrame:

@@ -1,7 +1,8 @@
 """transaction-states: a transactional id goes through the states of Kafka's protocol, and so do its partitions.
 
 The records of `__transaction_state` are the transitions. From each state only some are reached. Partitions are added
-while a transaction is Ongoing, Prepare names the same ones, and Complete none (Kafka's `TransactionMetadata`).
+while a transaction is Ongoing, Prepare names the same ones, and Complete none. The first partition sets the time at
+which a transaction began (Kafka's `TransactionMetadata`).
 A record may be there twice: a coordinator repeats an append whose answer it did not get.
 """
 
@@ -23,7 +24,7 @@ class TransactionStates(OfTransactions):
     title: ClassVar[str] = "transaction-states"
     promise: ClassVar[str] = (
         "A transactional id takes valid transitions only; its partitions grow while Ongoing, stay at Prepare and are "
-        "none at Complete; each transaction begins later than the last (TransactionMetadata)."
+        "none at Complete; each transaction has a start time of its own (TransactionMetadata)."
     )
     reads: ClassVar[tuple[str, ...]] = ("transactions", "leader_epochs")
 
@@ -66,13 +67,15 @@ def _wrong(before: str) -> Column:
     lost = F.size(F.array_except(had, names)) > 0
     other = lost | (F.size(F.array_except(names, had)) > 0)
     begins = (state == OPEN) & was.isin(*COMPLETED)
+    started = F.col("started_ms")  # where it is its own, its coordinator has taken the timestamp at the same instant
+    is_copied = (started == F.col(f"{before}.started_ms")) & (F.col("timestamp_ms") > started)
     return (
         F.when(repeated, None)
         .when(~reached, F.concat(F.lit("which does not follow "), was))
         .when((state == OPEN) & lost, "without partitions that it had")
         .when(state.isin(*PREPARED) & other, "with other partitions than before")
         .when(state.isin(*COMPLETED, EMPTY) & (F.size(names) > 0), "and still has partitions")
-        .when(begins & (F.col("started_ms") == F.col(f"{before}.started_ms")), "which began when the one before it did")
+        .when(begins & is_copied, "with the start of the transaction before it")
     )
 
 
