@@ -62,8 +62,9 @@ class GroupHandover(Check):
     def _too_low(self, begun: DataFrame, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """The ownerships that begin below the last commit before they asked; commits of a deleted topic are gone."""
         there = facts["topics"].where("present").select("run_id", "topic")
-        decided = _decided(facts)
-        commits = decided.where(F.col("error") == 0).select(*_POSITION, _commit().alias("commit"))
+        taken = facts["group_commits"].where(F.col("error") == 0)
+        commits = _with_retired(taken, facts).select(*_POSITION, _commit().alias("commit"))
+        decided = _with_retired(facts["group_commits"], facts)
         low = (
             begun.join(there, on=["run_id", "topic"], how="left_semi")
             .join(commits, on=list(_POSITION), how="inner")
@@ -134,10 +135,10 @@ class GroupHandover(Check):
         )
 
 
-def _decided(facts: dict[str, DataFrame]) -> DataFrame:
-    """Every commit that a coordinator answered; an expired or deleted one counts as a commit of nothing."""
-    taken_back = facts["group_retirements"].withColumns({"offset": F.lit(-1), "error": F.lit(0)})
-    return facts["group_commits"].unionByName(taken_back, allowMissingColumns=True)
+def _with_retired(commits: DataFrame, facts: dict[str, DataFrame]) -> DataFrame:
+    """Add the offsets that a coordinator took back: one that expired or was deleted is a commit of nothing."""
+    taken_back = facts["group_retirements"].withColumn("offset", F.lit(-1))
+    return commits.unionByName(taken_back, allowMissingColumns=True)
 
 
 def _commit() -> Column:
