@@ -131,7 +131,7 @@ def faults() -> dict[str, Fault]:
     """Return all faults that can be used, by name; a run that has another one is not judged."""
     usable = {}
     for name in names(Kind.FAULT):
-        with suppress(Exception):
+        with suppress(Exception):  # a plugin of the user's own may raise anything when it is imported or made
             usable[name] = fault(name)
     return usable
 

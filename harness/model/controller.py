@@ -72,7 +72,8 @@ OBEYS_NEWER = Rule(
 )
 METADATA_FIRST = Rule(
     id="controller.metadata-first",
-    sentence="The first request of a term to a broker is UpdateMetadata: it follows no leader that it does not know.",
+    sentence="The first request of a term to a broker is UpdateMetadata: a broker follows no leader that it does not "
+    "know.",
     source="KafkaController.onControllerFailover, KafkaController.onBrokerStartup",
 )
 

@@ -161,7 +161,7 @@ def is_assigned(state: Znodes | None, event: Event) -> Znodes | Illegal:
 
 
 def is_made(state: Znodes | None, event: Event) -> Znodes | Illegal:
-    """A topic is created; None is one whose configuration is not known."""
+    """A topic is created; the state is None if its configuration is not known."""
     return Znodes(bare_since=event["zxid"] if state is None else None)
 
 

@@ -67,7 +67,7 @@ def _wrong(before: str) -> Column:
     lost = F.size(F.array_except(had, names)) > 0
     other = lost | (F.size(F.array_except(names, had)) > 0)
     begins = (state == OPEN) & was.isin(*COMPLETED)
-    started = F.col("started_ms")  # where it is its own, its coordinator has taken the timestamp at the same instant
+    started = F.col("started_ms")  # a coordinator takes its own start and the record's timestamp at one instant
     is_copied = (started == F.col(f"{before}.started_ms")) & (F.col("timestamp_ms") > started)
     return (
         F.when(repeated, None)
