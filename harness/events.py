@@ -1045,7 +1045,10 @@ class Holdings(Event):
     stuck_transactions: list[str]
     """Transactional ids whose next state is neither being stored nor waits for markers."""
     differences: list[str]
-    """What this broker keeps in two places that do not agree, such as the members of a group and their instances."""
+    """What this broker keeps in two places that do not agree, such as the members of a group and their instances.
+
+    In virtual time the last line also has what differs between its memory and what it would read anew.
+    """
     controller_differences: list[str]
     """The same of its view of the cluster as controller, once it has handled every event."""
     overdue: list[str]

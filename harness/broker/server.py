@@ -128,7 +128,7 @@ class Broker:
     def __init__(self, config: BrokerConfig, outside: Surroundings, *, planted_bugs: Sequence[str] = ()) -> None:
         self.failed = asyncio.Event()
         """Set when the broker cannot continue: it must be stopped."""
-        self._config = config
+        self.config = config
         self._outside = outside
         self._planted_bugs = list(planted_bugs)
         self._state_log = outside.state_log
@@ -136,7 +136,7 @@ class Broker:
         self._registration: BrokerRegistration | None = None
         self._session = ZooKeeperSession(outside.open_session, self._state_log)
         rules = self._rules = rules_with(self._planted_bugs)
-        self._metadata = MetadataCache(rules=rules)
+        self.metadata = MetadataCache(rules=rules)
         self._disks = {name: LogDirectory(storage) for name, storage in outside.storages.items()}
         opened = partial(
             LogManager,
@@ -147,19 +147,19 @@ class Broker:
         self._logs = LogDirectories(
             {name: DataDirectory(disk=disk, logs=opened(disk)) for name, disk in self._disks.items()}
         )
-        self._topic_configs = TopicConfigs(config, self._session, rules)
-        self._replicas = ReplicaManager(
+        self.topic_configs = TopicConfigs(config, self._session, rules)
+        self.replicas = ReplicaManager(
             config=config,
             logs=self._logs,
-            metadata=self._metadata,
+            metadata=self.metadata,
             transport=outside.transport,
             zookeeper=lambda: self._session.current,
             state_log=self._state_log,
             rules=rules,
-            topic_config=self._topic_configs.of,
+            topic_config=self.topic_configs.of,
             wall_ms=outside.wall_ms,
         )
-        self._controller = Controller(
+        self.controller = Controller(
             config=config,
             session=self._session,
             transport=outside.transport,
@@ -171,7 +171,7 @@ class Broker:
             DirectoryFailures(
                 broker_id=config.broker_id,
                 directory=disk,
-                take_offline=partial(self._replicas.disk_failed, name),
+                take_offline=partial(self.replicas.disk_failed, name),
                 zookeeper=lambda: self._session.current,
                 state_log=self._state_log,
                 rules=rules,
@@ -179,22 +179,23 @@ class Broker:
             for name, disk in self._disks.items()
         ]
         self._housekeeping = Housekeeping(
-            replicas=self._replicas.replicas, config=config, wall_ms=outside.wall_ms, state_log=self._state_log
+            replicas=self.replicas.replicas, config=config, wall_ms=outside.wall_ms, state_log=self._state_log
         )
         self._cleaner = LogCleaner(
-            replicas=self._replicas.replicas, config=config, state_log=self._state_log, wall_ms=outside.wall_ms
+            replicas=self.replicas.replicas, config=config, state_log=self._state_log, wall_ms=outside.wall_ms
         )
         self._producer_ids = ProducerIds(broker_id=config.broker_id, zookeeper=lambda: self._session.current)
-        self._creator = TopicCreator(config, self._metadata, self._session, outside.rng)
+        self._creator = TopicCreator(config, self.metadata, self._session, outside.rng)
         self._fetch_sessions = FetchSessions(
             slots=config["max.incremental.fetch.session.cache.slots"], rng=outside.rng, now_s=now_s, rules=rules
         )
-        self._coordinator: GroupCoordinator | None = None
-        self._transactions: TransactionCoordinator | None = None
+        self.coordinator: GroupCoordinator | None = None
+        self.transactions: TransactionCoordinator | None = None
         self._questions: CoordinatorQuestions | None = None
         self._server: Server | None = None
         self._checkpointer: asyncio.Task[None] | None = None
-        self._ledger: asyncio.Task[None] | None = None
+        self.ledger: Ledger | None = None
+        self._holdings: asyncio.Task[None] | None = None
         self._readvertising: asyncio.Task[None] | None = None
         self._ports: dict[str, int] = {}
         """Opened ports, by listener."""
@@ -211,64 +212,65 @@ class Broker:
         await ensure_persistent_paths(zk)
         cluster_id = await read_or_create_cluster_id(zk, new_uuid(self._outside.rng))
         for storage in self._outside.storages.values():
-            claim_data_directory(storage, broker_id=self._config.broker_id, cluster_id=cluster_id)
+            claim_data_directory(storage, broker_id=self.config.broker_id, cluster_id=cluster_id)
         self._load_logs()
         offsets_partitions = await self._partitions_of(zk, OFFSETS_TOPIC, "offsets.topic.num.partitions")
         state_partitions = await self._partitions_of(zk, TRANSACTIONS_TOPIC, "transaction.state.log.num.partitions")
-        self._coordinator = self._new_coordinator(offsets_partitions)
-        self._transactions = self._new_transactions(state_partitions)
+        self.coordinator = self._new_coordinator(offsets_partitions)
+        self.transactions = self._new_transactions(state_partitions)
         self._questions = CoordinatorQuestions(
-            peers=self._new_peers(), metadata=self._metadata, state_partitions=state_partitions
+            peers=self._new_peers(), metadata=self.metadata, state_partitions=state_partitions
         )
-        self._replicas.verifier.coordinators = self._questions
-        transactional = self._transactional_commits(self._coordinator)
-        self._replicas.markers.on_offsets_decided(transactional.decided)
+        self.replicas.verifier.coordinators = self._questions
+        transactional = self._transactional_commits(self.coordinator)
+        self.replicas.markers.on_offsets_decided(transactional.decided)
         self._server = self._outside.make_server(
             self._dispatcher(cluster_id, (offsets_partitions, state_partitions), transactional)
         )
         self._registration = self._bind(self._server)
-        self._topic_configs.on_change(self._replicas.topic_configured)
-        self._topic_configs.on_change(self._controller.topic_configured)
-        self._topic_configs.on_broker_change(self._replicas.broker_configured)
-        self._topic_configs.on_broker_change(self._controller.broker_configured)
-        self._topic_configs.on_broker_change(self._readvertise)
-        await self._topic_configs.start()
-        self._replicas.control.on_leadership_change(self._coordinator.leadership_changed)
-        self._replicas.control.on_leadership_change(self._transactions.leadership_changed)
-        self._replicas.control.on_deletion(self._coordinator.partitions_deleted)
-        self._replicas.control.on_deletion(self._topic_configs.deleted)
-        await self._replicas.start()
+        self.topic_configs.on_change(self.replicas.topic_configured)
+        self.topic_configs.on_change(self.controller.topic_configured)
+        self.topic_configs.on_broker_change(self.replicas.broker_configured)
+        self.topic_configs.on_broker_change(self.controller.broker_configured)
+        self.topic_configs.on_broker_change(self._readvertise)
+        await self.topic_configs.start()
+        self.replicas.control.on_leadership_change(self.coordinator.leadership_changed)
+        self.replicas.control.on_leadership_change(self.transactions.leadership_changed)
+        self.replicas.control.on_deletion(self.coordinator.partitions_deleted)
+        self.replicas.control.on_deletion(self.topic_configs.deleted)
+        await self.replicas.start()
         await self._register()
-        self._session.before_new_session(self._controller.before_new_session)
+        self._session.before_new_session(self.controller.before_new_session)
         self._session.after_new_session(self._renew)
-        await self._controller.start()
+        await self.controller.start()
         for failures in self._disk_failures:
             failures.start()
         self._housekeeping.start()
         # The first line comes before any append: what was loaded agrees with the logs.
-        self._ledger = asyncio.create_task(
-            every(INTERVAL_S, self._new_ledger().write, name="holdings", at_once=True), name="holdings"
+        self.ledger = self._new_ledger()
+        self._holdings = asyncio.create_task(
+            every(INTERVAL_S, self.ledger.write, name="holdings", at_once=True), name="holdings"
         )
         self._cleaner.start()
-        self._coordinator.start(expire_every_s=self._config["offsets.retention.check.interval.ms"] / 1000)
-        self._transactions.start(
-            abort_every_s=self._config["transaction.abort.timed.out.transaction.cleanup.interval.ms"] / 1000,
-            expire_every_s=self._config["transaction.remove.expired.transaction.cleanup.interval.ms"] / 1000,
+        self.coordinator.start(expire_every_s=self.config["offsets.retention.check.interval.ms"] / 1000)
+        self.transactions.start(
+            abort_every_s=self.config["transaction.abort.timed.out.transaction.cleanup.interval.ms"] / 1000,
+            expire_every_s=self.config["transaction.remove.expired.transaction.cleanup.interval.ms"] / 1000,
         )
         if self._outside.exporter is not None:
             await self._outside.exporter.start(self.metrics)
         await self._server.serve()
-        interval_s = self._config["log.flush.offset.checkpoint.interval.ms"] / 1000
+        interval_s = self.config["log.flush.offset.checkpoint.interval.ms"] / 1000
         self._checkpointer = asyncio.create_task(every(interval_s, self._checkpoint_recovery_points, name="checkpoint"))
-        _log.info("startup.complete broker=%d broker_epoch=%d", self._config.broker_id, self._broker_epoch)
+        _log.info("startup.complete broker=%d broker_epoch=%d", self.config.broker_id, self._broker_epoch)
 
     async def stop(self) -> None:
         """Hand leaderships over, stop every part, leave clean logs and end the ZooKeeper session."""
         controlled = False
-        self._replicas.control.shutting_down = True
-        if self._config["controlled.shutdown.enable"]:
+        self.replicas.control.shutting_down = True
+        if self.config["controlled.shutdown.enable"]:
             handover = ControlledShutdown(
-                config=self._config,
+                config=self.config,
                 session=self._session,
                 transport=self._outside.transport,
                 state_log=self._state_log,
@@ -280,7 +282,7 @@ class Broker:
             self._logs.close_clean()
         except OSError as error:
             _log.error("shutdown.unclean the logs will be recovered at the next start: %s", error)
-        await self._controller.stop()
+        await self.controller.stop()
         await self._session.stop()
         self._state_log.emit(BrokerStop(controlled=controlled))
         _log.info("shutdown.complete controlled=%s", controlled)
@@ -289,18 +291,18 @@ class Broker:
         """Undo a start that failed half way; the logs may not be clean."""
         await self._stop_serving()
         self._logs.close()
-        await self._controller.stop()
+        await self.controller.stop()
         await self._session.stop()
 
     def metrics(self) -> BrokerMetrics:
         """Return the broker's metrics."""
-        transactions = transaction_statistics(self._transactions, self._questions)
-        return metrics_of(self._replicas, self._controller, self._cleaner, self._coordinator, transactions)
+        transactions = transaction_statistics(self.transactions, self._questions)
+        return metrics_of(self.replicas, self.controller, self._cleaner, self.coordinator, transactions)
 
     # --- starting ---
 
     def _emit_start(self) -> None:
-        properties = "".join(f"{name}={value}\n" for name, value in sorted(self._config.values.items()))
+        properties = "".join(f"{name}={value}\n" for name, value in sorted(self.config.values.items()))
         clean = all(storage.exists(CLEAN_SHUTDOWN_MARKER) for storage in self._outside.storages.values())
         self._state_log.emit(
             BrokerStart(
@@ -309,9 +311,9 @@ class Broker:
                 planted_bugs=self._planted_bugs,
             )
         )
-        _log.info("startup.started broker=%d planted_bugs=%s", self._config.broker_id, self._planted_bugs)
-        if self._config.ignored_properties:
-            _log.info("startup.ignored_properties names=%s", ",".join(self._config.ignored_properties))
+        _log.info("startup.started broker=%d planted_bugs=%s", self.config.broker_id, self._planted_bugs)
+        if self.config.ignored_properties:
+            _log.info("startup.ignored_properties names=%s", ",".join(self.config.ignored_properties))
 
     def _load_logs(self) -> None:
         loaded_logs = self._logs.load()
@@ -339,51 +341,51 @@ class Broker:
     async def _partitions_of(self, zk: ZooKeeper, topic: str, default: str) -> int:
         """Return the number of an internal topic's partitions or, before it exists, the configured one."""
         assignment = await read_topic_assignment(zk, topic)
-        return len(assignment.partitions) if assignment else int(self._config[default])
+        return len(assignment.partitions) if assignment else int(self.config[default])
 
     def _new_peers(self) -> Peers:
         return Peers(
             transport=self._outside.transport,
-            metadata=self._metadata,
-            listener=self._config.peer_listener,
-            client_id=f"broker-{self._config.broker_id}",
-            timeout_s=self._config["request.timeout.ms"] / 1000,
+            metadata=self.metadata,
+            listener=self.config.peer_listener,
+            client_id=f"broker-{self.config.broker_id}",
+            timeout_s=self.config["request.timeout.ms"] / 1000,
         )
 
     def _new_ledger(self) -> Ledger:
-        assert self._coordinator is not None
-        assert self._transactions is not None
+        assert self.coordinator is not None
+        assert self.transactions is not None
         return Ledger(
-            replicas=self._replicas.replicas,
-            fetchers=self._replicas.fetchers,
+            replicas=self.replicas.replicas,
+            fetchers=self.replicas.fetchers,
             sessions=self._fetch_sessions,
-            controller=self._controller,
-            metadata=self._metadata,
-            groups=self._coordinator.store,
-            members=self._coordinator.members,
-            transactions=self._transactions,
+            controller=self.controller,
+            metadata=self.metadata,
+            groups=self.coordinator.store,
+            members=self.coordinator.members,
+            transactions=self.transactions,
             overdue=Overdue(
-                replicas=self._replicas.replicas,
-                transactions=self._transactions,
+                replicas=self.replicas.replicas,
+                transactions=self.transactions,
                 wall_ms=self._outside.wall_ms,
-                abort_every_s=self._config["transaction.abort.timed.out.transaction.cleanup.interval.ms"] / 1000,
+                abort_every_s=self.config["transaction.abort.timed.out.transaction.cleanup.interval.ms"] / 1000,
             ),
             state_log=self._state_log,
         )
 
     def _new_transactions(self, partitions: int) -> TransactionCoordinator:
-        config = self._config
+        config = self.config
         return TransactionCoordinator(
             shards=Shards(partitions, self._rules),
             topic=ReplicatedTopic(
                 topic=TRANSACTIONS_TOPIC,
-                replicas=self._replicas.replicas,
-                appender=self._replicas.appender,
+                replicas=self.replicas.replicas,
+                appender=self.replicas.appender,
                 timeout_s=config["request.timeout.ms"] / 1000,
             ),
             producer_ids=self._producer_ids,
             markers=MarkerDelivery(
-                peers=self._new_peers(), metadata=self._metadata, state_log=self._state_log, rules=self._rules
+                peers=self._new_peers(), metadata=self.metadata, state_log=self._state_log, rules=self._rules
             ),
             state_log=self._state_log,
             wall_ms=self._outside.wall_ms,
@@ -395,7 +397,7 @@ class Broker:
         )
 
     def _new_coordinator(self, partitions: int) -> GroupCoordinator:
-        config, wall_ms = self._config, self._outside.wall_ms
+        config, wall_ms = self.config, self._outside.wall_ms
         limits = GroupLimits(
             initial_rebalance_delay_ms=config["group.initial.rebalance.delay.ms"],
             min_session_timeout_ms=config["group.min.session.timeout.ms"],
@@ -405,8 +407,8 @@ class Broker:
         store = GroupStore(partitions=partitions, limits=limits, rules=self._rules)
         topic = ReplicatedTopic(
             topic=OFFSETS_TOPIC,
-            replicas=self._replicas.replicas,
-            appender=self._replicas.appender,
+            replicas=self.replicas.replicas,
+            appender=self.replicas.appender,
             timeout_s=config["offsets.commit.timeout.ms"] / 1000,
         )
         members = GroupMembers(
@@ -430,11 +432,11 @@ class Broker:
 
     def _bind(self, server: Server) -> BrokerRegistration:
         """Open the ports and return the registration with them."""
-        self._ports = {endpoint.name: server.bind(endpoint) for endpoint in self._config.endpoints}
+        self._ports = {endpoint.name: server.bind(endpoint) for endpoint in self.config.endpoints}
         return BrokerRegistration(
-            broker_id=self._config.broker_id,
-            endpoints=self._reached_at(self._config),
-            rack=self._config["broker.rack"],
+            broker_id=self.config.broker_id,
+            endpoints=self._reached_at(self.config),
+            rack=self.config["broker.rack"],
             timestamp_ms=self._outside.wall_ms(),
         )
 
@@ -447,7 +449,7 @@ class Broker:
             store=coordinator.store,
             topic=coordinator.topic,
             members=coordinator.members,
-            verifier=self._replicas.verifier,
+            verifier=self.replicas.verifier,
             state_log=self._state_log,
             wall_ms=self._outside.wall_ms,
             max_metadata_bytes=coordinator.max_metadata_bytes,
@@ -457,52 +459,52 @@ class Broker:
         self, cluster_id: str, partitions: tuple[int, int], transactional: TransactionalCommits
     ) -> Dispatcher:
         """Return the dispatcher of APIs; `partitions` are those of `__consumer_offsets` and `__transaction_state`."""
-        coordinator, transactions = self._coordinator, self._transactions
+        coordinator, transactions = self.coordinator, self.transactions
         assert coordinator is not None
         assert transactions is not None
-        replicas, metadata, creator = self._replicas.replicas, self._metadata, self._creator
-        leadership = LeadershipHandlers(self._controller, metadata)
+        replicas, metadata, creator = self.replicas.replicas, self.metadata, self._creator
+        leadership = LeadershipHandlers(self.controller, metadata)
         handlers = bound(
             DataHandlers(
                 replicas=replicas,
-                appender=self._replicas.appender,
-                verifier=self._replicas.verifier,
-                fetch_server=self._replicas.fetch_server,
+                appender=self.replicas.appender,
+                verifier=self.replicas.verifier,
+                fetch_server=self.replicas.fetch_server,
                 sessions=self._fetch_sessions,
-                config=self._config,
+                config=self.config,
                 state_log=self._state_log,
             ),
             ControlHandlers(
-                control=self._replicas.control,
+                control=self.replicas.control,
                 broker_epoch=lambda: self._broker_epoch,
-                begin_checkpoints=self._replicas.begin_checkpoints,
+                begin_checkpoints=self.replicas.begin_checkpoints,
                 load_topic_configs=self._load_topic_configs,
                 metadata_listeners=(creator.metadata_changed, leadership.metadata_changed),
             ),
-            MetadataHandlers(self._config, cluster_id, metadata, creator, *partitions),
+            MetadataHandlers(self.config, cluster_id, metadata, creator, *partitions),
             AdminHandlers(
-                self._controller,
+                self.controller,
                 creator,
-                lambda own: ConfigView(config=self._config, layers=self._topic_configs.layers).topic(own),
+                lambda own: ConfigView(config=self.config, layers=self.topic_configs.layers).topic(own),
             ),
-            TopicHandlers(self._config, self._controller, TopicChanges(metadata, self._session), creator),
+            TopicHandlers(self.config, self.controller, TopicChanges(metadata, self._session), creator),
             leadership,
-            ConfigHandlers(ConfigChanges(self._config, metadata, self._topic_configs, self._session)),
+            ConfigHandlers(ConfigChanges(self.config, metadata, self.topic_configs, self._session)),
             GroupHandlers(coordinator, transactional, metadata),
             MemberHandlers(coordinator.members),
             GroupAdminHandlers(coordinator.store, coordinator.expiration, metadata),
             ProducerIdHandlers(self._producer_ids, transactions),
-            LogDirHandlers(replicas, self._replicas.deleter, self._replicas.mover),
+            LogDirHandlers(replicas, self.replicas.deleter, self.replicas.mover),
             AclHandlers(),
-            TransactionLogHandlers(replicas, self._replicas.markers),
+            TransactionLogHandlers(replicas, self.replicas.markers),
             TransactionHandlers(transactions, metadata, partitions[0]),
         )
         exporter = self._outside.exporter
         return Dispatcher(APIS, handlers, None if exporter is None else exporter.answered)
 
     async def _load_topic_configs(self, topics: Iterable[str]) -> None:
-        hosted = {partition.key[0] for partition in self._replicas.replicas.all()}
-        await self._topic_configs.load(topics, hosted=hosted)
+        hosted = {partition.key[0] for partition in self.replicas.replicas.all()}
+        await self.topic_configs.load(topics, hosted=hosted)
 
     # --- the session ---
 
@@ -530,7 +532,7 @@ class Broker:
             failed(_log, error, "session.failed this broker cannot register again")
             self.failed.set()
         else:
-            await self._controller.after_new_session(self._broker_epoch)
+            await self.controller.after_new_session(self._broker_epoch)
 
     def _readvertise(self, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
         """Register again if `advertised.listeners` has changed while the broker runs."""
@@ -567,19 +569,19 @@ class Broker:
             await self._outside.exporter.stop()
         if self._server is not None:
             await self._server.stop()
-        for task in (self._checkpointer, self._ledger):
+        for task in (self._checkpointer, self._holdings):
             if task is not None:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)
-        await self._topic_configs.stop()
+        await self.topic_configs.stop()
         await self._housekeeping.stop()
         await self._cleaner.stop()
         for failures in self._disk_failures:
             await failures.stop()
-        if self._coordinator is not None:
-            await self._coordinator.stop()
-        if self._transactions is not None:
-            await self._transactions.stop()
+        if self.coordinator is not None:
+            await self.coordinator.stop()
+        if self.transactions is not None:
+            await self.transactions.stop()
         if self._questions is not None:
             await self._questions.stop()
-        await self._replicas.stop()
+        await self.replicas.stop()

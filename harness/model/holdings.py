@@ -77,8 +77,8 @@ IN_TIME = Rule(
 )
 AGREES = Rule(
     id="holdings.agrees",
-    sentence="What a broker keeps in two places is the same in both.",
-    source="GroupMetadata, ProducerStateManager, UnifiedLog.updateConfig, AbstractFetcherManager",
+    sentence="What a broker keeps in two places is the same in both; at rest, its memory is what it would read anew.",
+    source="GroupMetadata, ProducerStateManager, UnifiedLog.updateConfig, AbstractFetcherManager, ControllerContext",
 )
 VIEW_AGREES = Rule(
     id="holdings.view-agrees",

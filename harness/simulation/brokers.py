@@ -106,6 +106,11 @@ class SimulatedBroker:
         if self._life is not None:
             self._life.process.call(report, error, operation)
 
+    def note(self, at_rest: Sequence[str]) -> None:
+        """Have the running broker write down what it holds, and what it would read otherwise."""
+        if self._life is not None and self._life.broker.ledger is not None:
+            self._life.process.call(self._life.broker.ledger.note, at_rest)
+
     @property
     def session(self) -> SimulatedZooKeeper | None:
         """The ZooKeeper session that the running broker opened last."""

@@ -153,6 +153,15 @@ class MemoryStorage:
         for _, file in sorted(self.files.items()):
             file.lose_power(rng)
 
+    def copy(self) -> "MemoryStorage":
+        """Return a disk of its own with the same content, which works and takes no time."""
+        other = MemoryStorage(folders=set(self.folders), _durable_folders=set(self._durable_folders))
+        kept = {*self.files.values(), *self._durable_files.values()}
+        copies = {file: MemoryFile(other, bytearray(file.data), file.synced) for file in kept}
+        other.files = {path: copies[file] for path, file in self.files.items()}
+        other._durable_files = {path: copies[file] for path, file in self._durable_files.items()}
+        return other
+
     def open_append(self, path: str) -> MemoryFile:
         """Open or create a file."""
         file = self.files.get(path)

@@ -34,6 +34,7 @@ from harness.simulation.frames import MemoryFrames
 from harness.simulation.guard import Guard
 from harness.simulation.load import SimulatedClients, read_scripts
 from harness.simulation.loop import START_S, SimulatedLoop, SimulationError, Spinning, run, simulated_loop
+from harness.simulation.rest.differences import note_differences
 from harness.simulation.topics import SimulatedTopicAdmin
 from harness.simulation.transport import MemoryTransport
 from harness.store.folder import RunFolder
@@ -265,6 +266,8 @@ async def _carried_out(
         left.liveness += [sign_of(loop, Sign.REGISTERED, why, broker) for broker, why in not_started.items()]
     else:
         await drive(drive_context, scenario, plan, progress, left.notes)
+        if not any(remark.forbids_pass for remark in left.notes.remarks):
+            await note_differences(cluster)
     return left.history(loop)
 
 

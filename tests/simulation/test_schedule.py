@@ -159,7 +159,7 @@ def test_a_broker_that_does_not_start_is_missed_and_says_why(monkeypatch: pytest
     start = Broker.start
 
     async def failing(broker: Broker) -> None:
-        if broker._config.broker_id == 2:
+        if broker.config.broker_id == 2:
             raise KeyError("mistake")
         await start(broker)
 

@@ -16,16 +16,8 @@ from harness.broker.coordinator.expiration import Expiration
 from harness.broker.coordinator.loading import read_to_end
 from harness.broker.coordinator.members import GroupMembers
 from harness.broker.coordinator.placement import partition_of
-from harness.broker.coordinator.records import (
-    NO_PRODUCER_ID,
-    CommittedOffset,
-    GroupRecord,
-    OffsetKey,
-    OffsetRecord,
-    TransactionOutcome,
-    decode_chunk,
-    encode_batch,
-)
+from harness.broker.coordinator.records import CommittedOffset, OffsetKey, OffsetRecord, encode_batch
+from harness.broker.coordinator.replay import GroupReplay
 from harness.broker.coordinator.statistics import CoordinatorStatistics, LoadTimes
 from harness.broker.coordinator.store import GroupStore, KnownGroup
 from harness.broker.coordinator.topic import COMMIT_ERRORS, CoordinatorLog, CoordinatorTopic
@@ -233,27 +225,10 @@ class GroupCoordinator:
     async def _load(self, partition: int, leader_epoch: int) -> None:
         """Read a partition's log to its end and start to serve its groups."""
         began_s = now_s()
-        latest: dict[OffsetKey | str, OffsetRecord | GroupRecord] = {}  # not all: a log holds far more than groups do
-
-        held: dict[int, dict[OffsetKey, OffsetRecord]] = {}
-
-        def take(data: bytes) -> int:
-            chunk = decode_chunk(data)
-            for record in chunk.records:
-                if isinstance(record, GroupRecord):
-                    latest[record.group] = record
-                elif isinstance(record, TransactionOutcome):
-                    _decide(record, held, latest)
-                elif record.producer_id != NO_PRODUCER_ID:
-                    held.setdefault(record.producer_id, {})[record.key] = record
-                elif self.store.rules.loads_keep_the_last_position or record.key not in latest:
-                    latest[record.key] = record
-            return chunk.next_offset
-
+        replay = GroupReplay(self.store.rules)
         find, end = partial(self.topic.log, partition), partial(self._load_end, partition)
-        read = await read_to_end(f"{OFFSETS_TOPIC}-{partition}", find, end=end, take=take)
-        undecided = [record for offsets in held.values() for record in offsets.values() if record.value is not None]
-        if self.store.finish_load(partition, leader_epoch, latest.values(), undecided):
+        read = await read_to_end(f"{OFFSETS_TOPIC}-{partition}", find, end=end, take=replay.take)
+        if self.store.finish_load(partition, leader_epoch, replay.records, replay.held):
             self.load_times.add(now_s() - began_s)
             groups, offsets = self.store.counts(partition)
             self.state_log.emit(
@@ -277,16 +252,3 @@ class GroupCoordinator:
         if not rules.groups_load_to_the_end:
             return (log.log_start_offset + log.log_end_offset) // 2
         return log.log_end_offset if rules.groups_load_past_high_watermark else self.topic.high_watermark(partition)
-
-
-def _decide(
-    outcome: TransactionOutcome,
-    held: dict[int, dict[OffsetKey, OffsetRecord]],
-    latest: dict[OffsetKey | str, OffsetRecord | GroupRecord],
-) -> None:
-    """End a transaction: its offsets count, unless a later record has replaced them."""
-    ended = held.pop(outcome.producer_id, {})
-    for key, record in ended.items() if outcome.commits else ():
-        known = latest.get(key)
-        if not isinstance(known, OffsetRecord) or known.log_offset < record.log_offset:
-            latest[key] = record

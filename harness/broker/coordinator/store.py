@@ -19,7 +19,9 @@ from harness.values import TopicPartition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Entry:
+class Position:
+    """An offset that a group committed, and where that is stored; at -1 while it is not."""
+
     log_offset: int
     value: CommittedOffset
 
@@ -29,10 +31,10 @@ class KnownGroup:
     """A group with its committed offsets."""
 
     membership: Membership
-    offsets: dict[TopicPartition, _Entry] = field(default_factory=dict)
+    offsets: dict[TopicPartition, Position] = field(default_factory=dict)
     under_way: Counter[TopicPartition] = field(default_factory=Counter)
     """Commits being stored."""
-    held: dict[int, dict[TopicPartition, _Entry]] = field(default_factory=dict)
+    held: dict[int, dict[TopicPartition, Position]] = field(default_factory=dict)
     """Offsets in open transactions, by producer id (Kafka's `pendingTransactionalOffsetCommits`)."""
 
     @property
@@ -61,7 +63,7 @@ class GroupStore:
     rules: ProtocolRules = RIGHT
     counters: GroupCounters = field(default_factory=GroupCounters)
     _shards: Shards[KnownGroup] = field(init=False)
-    _holders: dict[int, set[str]] = field(default_factory=dict)
+    holders: dict[int, set[str]] = field(default_factory=dict)
     """The groups that hold offsets of open transactions, by producer id."""
 
     def __post_init__(self) -> None:
@@ -73,6 +75,11 @@ class GroupStore:
     def present(self) -> list[int]:
         """The partitions that are loaded or loading, in order."""
         return self._shards.present
+
+    @property
+    def owned(self) -> list[tuple[int, int]]:
+        """The partitions that this broker may serve, in order, with their leader epochs."""
+        return [(partition, shard.leader_epoch) for partition, shard in self._shards.owned()]
 
     def begin_load(self, partition: int, leader_epoch: int) -> bool:
         """Mark a partition as loading; False when a newer epoch is known."""
@@ -197,7 +204,7 @@ class GroupStore:
         """
         decided = []
         owned = {partition for partition in partitions if self._shards.of(partition).state == "owned"}
-        for name in sorted(self._holders.get(producer_id, ())):
+        for name in sorted(self.holders.get(producer_id, ())):
             shard = self._shards.holding(name)
             known = shard.entries.get(name)
             if partition_of(name, self.partitions) not in owned or known is None:
@@ -279,7 +286,7 @@ class GroupStore:
                 return False
             del known.offsets[partition]
         if record.value is not None:
-            entry = _Entry(log_offset=record.log_offset, value=record.value)
+            entry = Position(log_offset=record.log_offset, value=record.value)
             self._known(shard, key.group).offsets[partition] = entry
         return True
 
@@ -287,13 +294,13 @@ class GroupStore:
         key = record.key
         assert record.value is not None, "a transaction takes no offset back"
         known = self._known(shard, key.group)
-        entry = _Entry(log_offset=record.log_offset, value=record.value)
+        entry = Position(log_offset=record.log_offset, value=record.value)
         known.held.setdefault(record.producer_id, {})[key.topic, key.partition] = entry
-        self._holders.setdefault(record.producer_id, set()).add(key.group)
+        self.holders.setdefault(record.producer_id, set()).add(key.group)
 
     def _no_longer_holds(self, known: KnownGroup, producer_id: int) -> None:
         known.held.pop(producer_id, None)
-        holders = self._holders.get(producer_id, set())
+        holders = self.holders.get(producer_id, set())
         holders.discard(known.membership.group.name)
         if not holders:
-            self._holders.pop(producer_id, None)
+            self.holders.pop(producer_id, None)

@@ -26,6 +26,8 @@ def of_groups(groups: GroupStore) -> Iterator[str]:
     for name, known in groups.groups():
         for what in _of_group(known.membership.group):
             yield f"group {name}: {what}"
+        if not all(name in groups.holders.get(producer, ()) for producer in known.held):
+            yield f"group {name}: transactions"
 
 
 def _of_group(group: Group) -> Iterator[str]:

@@ -4,6 +4,7 @@ What is not ended with its cause (a fetcher without a replica, a channel to a br
 that another broker leads) costs nothing at first, and in the end a broker its memory or its connections.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.broker.controller.controller import Controller
@@ -41,6 +42,10 @@ class Ledger:
 
     async def write(self) -> None:
         """Write one line."""
+        self.note()
+
+    def note(self, at_rest: Sequence[str] = ()) -> None:
+        """Write one line, with what also differs from what this broker would read anew."""
         partitions, own = self.replicas.all(), self.replicas.broker_id
         leads = [partition.key for partition in partitions if partition.leader == own]
         channels, live = self.controller.channels
@@ -66,7 +71,7 @@ class Ledger:
                 unclaimed=unclaimed(self.groups, self.members),
                 due=due(self.replicas),
                 stuck_transactions=stuck_transactions(self.transactions),
-                differences=self._differences(),
+                differences=[*self._differences(), *at_rest],
                 controller_differences=[] if context is None else list(of_controller(context)),
                 overdue=self.overdue.now(),
             )

@@ -29,7 +29,8 @@ from harness.broker.transactions.metadata import (
     TransactionMetadata,
     TransactionState,
 )
-from harness.broker.transactions.records import decode_chunk, encode_key, encode_tombstones, encode_transaction
+from harness.broker.transactions.records import encode_key, encode_tombstones, encode_transaction
+from harness.broker.transactions.replay import TransactionReplay
 from harness.broker.transactions.transaction import Need, Producer, Transaction
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.zookeeper.client import ZooKeeperError
@@ -314,35 +315,24 @@ class TransactionCoordinator:
     async def _load(self, partition: int, leader_epoch: int) -> None:
         """Read a partition's log to its end, start to answer for its ids, and go on with what was decided."""
         began_s = now_s()
-        latest: dict[str, TransactionMetadata] = {}
-
-        def take(data: bytes) -> int:
-            chunk = decode_chunk(data)
-            for offset, why in chunk.unreadable:
-                _log.error("load.unreadable partition=%d offset=%d why=%s", partition, offset, why)
-            for record in chunk.records:
-                latest.pop(record.transactional_id, None)
-                if record.value is not None:
-                    latest[record.transactional_id] = record.value
-            return chunk.next_offset
-
+        replay = TransactionReplay(partition)
         read = await read_to_end(
             f"{TRANSACTIONS_TOPIC}-{partition}",
             partial(self.topic.log, partition),
             end=lambda each: self._load_end(partition, each),
-            take=take,
+            take=replay.take,
         )
         shard = self.shards.loaded(partition, leader_epoch)
         if shard is None:
             return
         rules = self.shards.rules
-        shard.entries = {name: Transaction(name, metadata, rules) for name, metadata in latest.items()}
+        shard.entries = {name: Transaction(name, metadata, rules) for name, metadata in replay.latest.items()}
         self.load_times.add(now_s() - began_s)
         self.state_log.emit(
             TransactionLoad(
                 partition=partition,
                 leader_epoch=leader_epoch,
-                transactions=len(latest),
+                transactions=len(replay.latest),
                 log_end_offset=read.next_offset,
                 disk_error=read.disk_error,
             )

@@ -61,6 +61,17 @@ async def test_groups(broken: Callable[[Group], None] | None, differs: list[str]
     await coordinating.stop()
 
 
+async def test_groups_that_hold_offsets_of_a_transaction_are_known_by_its_producer() -> None:
+    coordinating = await leading(FakeTopic())
+    await stable(coordinating)
+    known = coordinating.store.create_group("g")
+    known.held[7] = {}
+    assert list(of_groups(coordinating.store)) == ["group g: transactions"]
+    coordinating.store.holders[7] = {"g"}
+    assert list(of_groups(coordinating.store)) == []
+    await coordinating.stop()
+
+
 def without_follower(replicas: Replicas) -> None:
     replicas.all()[0].followers.clear()
 

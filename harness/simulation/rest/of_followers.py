@@ -1,0 +1,32 @@
+"""What followers know of their leader, beside what it has told them last."""
+
+from collections.abc import Iterator, Mapping
+
+from harness.broker.replicas.partition import Partition
+from harness.broker.server import Broker
+
+
+def of_followers(broker: Broker, others: Mapping[int, Broker]) -> Iterator[str]:
+    """Yield what differs in the replicas that are in the ISR of a leader."""
+    for partition in broker.replicas.replicas.all():
+        if not partition.is_leader:
+            continue
+        topic, number = partition.key
+        for follower in sorted(({*partition.isr} - {broker.config.broker_id}) & others.keys()):
+            replica = others[follower].replicas.replicas.get(topic, number)
+            for what in _of_follower(partition, replica) if replica is not None else ():
+                yield f"replica {topic}-{number} on broker {follower}: {what}"
+
+
+def _of_follower(leader: Partition, follower: Partition) -> Iterator[str]:
+    if follower.leader_epoch != leader.leader_epoch:
+        return
+    if follower.log.log_end_offset != leader.log.log_end_offset:
+        yield "end"
+    if follower.high_watermark != leader.high_watermark:
+        yield "high watermark"
+    if follower.log.log_start_offset < leader.log.log_start_offset:
+        yield "start"
+    log = follower.log
+    if any(each.start_offset >= log.log_end_offset > log.log_start_offset for each in log.epochs.entries):
+        yield "leader epoch without records"

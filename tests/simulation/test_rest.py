@@ -1,0 +1,309 @@
+"""A broker at rest knows what it would read anew, and whatever it knows otherwise is named."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from harness.broker.controller.context import ControllerContext
+from harness.broker.coordinator.group import GroupState
+from harness.broker.coordinator.store import KnownGroup
+from harness.broker.log.epoch_cache import EpochEntry, LeaderEpochCache
+from harness.broker.replicas.partition import Partition
+from harness.broker.server import Broker
+from harness.events import Holdings
+from harness.scenario.model import Scenario
+from harness.simulation import schedule
+from harness.simulation.cluster import SimulatedCluster
+from harness.simulation.rest import differences
+from harness.simulation.schedule import simulate
+from harness.values import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from tests.simulation.scenarios import scenario
+
+ORDERS = ("orders", 0)
+GROUP = "group-1"
+TRANSACTIONS: dict[str, Any] = {
+    "workloads": [
+        {"kind": "transact", "parameters": {"transactors": 1, "ids": 1, "consumers": 1, "rate_per_s": 20}},
+        {"kind": "consume-group", "parameters": {"members": 1}},
+    ],
+    "cluster": {
+        "properties": {
+            "offsets.topic.num.partitions": 1,
+            "transaction.state.log.num.partitions": 1,
+            "group.initial.rebalance.delay.ms": 0,
+        }
+    },
+}
+Change = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class AtRest:
+    """A cluster whose load has ended."""
+
+    cluster: SimulatedCluster
+
+    def brokers(self) -> dict[int, Broker]:
+        return {key: each.broker for key, each in self.cluster.brokers.items() if each.broker is not None}
+
+    def leader(self, topic: str, number: int) -> tuple[Broker, Partition]:
+        for broker in self.brokers().values():
+            partition = broker.replicas.replicas.get(topic, number)
+            if partition is not None and partition.is_leader:
+                return broker, partition
+        raise AssertionError(f"nobody leads {topic}-{number}")
+
+    def follower(self, topic: str, number: int) -> tuple[Broker, Partition]:
+        for broker in self.brokers().values():
+            partition = broker.replicas.replicas.get(topic, number)
+            if partition is not None and not partition.is_leader:
+                return broker, partition
+        raise AssertionError(f"nobody follows {topic}-{number}")
+
+    @property
+    def context(self) -> ControllerContext:
+        (context,) = [each for broker in self.brokers().values() if (each := broker.controller.settled_context)]
+        return context
+
+    @property
+    def group(self) -> KnownGroup:
+        broker, _ = self.leader(OFFSETS_TOPIC, 0)
+        assert broker.coordinator is not None
+        known = broker.coordinator.store.group(GROUP)
+        assert known is not None
+        return known
+
+    def differ(self) -> set[str]:
+        return {text for found in differences._now(self.cluster).values() for text in found}
+
+
+def attribute(of: Callable[[AtRest], Any], name: str, value: Callable[[Any], Any]) -> Any:
+    """Return what gives one attribute another value for a while."""
+
+    @contextmanager
+    def changed(rest: AtRest) -> Iterator[None]:
+        owner = of(rest)
+        with patch.object(owner, name, value(getattr(owner, name))):
+            yield
+
+    return changed
+
+
+def items(of: Callable[[AtRest], Any], change: Callable[[dict[Any, Any]], Any]) -> Any:
+    """Return what changes a dictionary for a while."""
+
+    @contextmanager
+    def changed(rest: AtRest) -> Iterator[None]:
+        with patch.dict(of(rest)):
+            change(of(rest))
+            yield
+
+    return changed
+
+
+def without_first(values: dict[Any, Any]) -> None:
+    values.pop(next(iter(values)))
+
+
+def each_value(change: Callable[[Any], Any]) -> Callable[[dict[Any, Any]], None]:
+    return lambda values: values.update({key: change(value) for key, value in values.items()})
+
+
+def of_leader(rest: AtRest) -> Partition:
+    return rest.leader(*ORDERS)[1]
+
+
+def of_follower(rest: AtRest) -> Partition:
+    return rest.follower(*ORDERS)[1]
+
+
+@contextmanager
+def checkpointed_late(rest: AtRest) -> Iterator[None]:
+    """The checkpoint says that all is synced, and none is."""
+    broker, partition = rest.leader(*ORDERS)
+    (disk,) = rest.cluster[broker.config.broker_id].disks.values()
+    file = disk.files["recovery-point-offset-checkpoint"]
+    text = b"0\n1\norders 0 %d\n" % partition.log.log_end_offset
+    with patch.object(file, "data", bytearray(text)), patch.object(file, "synced", text):
+        yield
+
+
+@contextmanager
+def holds_a_producer(rest: AtRest) -> Iterator[None]:
+    """Offsets wait for a transaction that no log has."""
+    known = rest.group
+    with patch.dict(known.held, {77: {ORDERS: replace(known.offsets[ORDERS], log_offset=0)}}):
+        yield
+
+
+def with_epoch(epochs: LeaderEpochCache, start_offset: int) -> LeaderEpochCache:
+    return LeaderEpochCache([*epochs.entries, EpochEntry(99, start_offset)])
+
+
+@contextmanager
+def in_next_generation(rest: AtRest) -> Iterator[None]:
+    group = rest.group.membership.group
+    with patch.multiple(group, state=GroupState.STABLE, generation=group.generation + 1):
+        yield
+
+
+CHANGES = {
+    "the controller misses a broker": (
+        items(lambda rest: rest.context.live, without_first),
+        {"controller: live brokers"},
+    ),
+    "the controller misses a topic": (
+        items(lambda rest: rest.context.topics, lambda topics: topics.pop("orders")),
+        {"controller: topics"},
+    ),
+    "the controller has another ISR": (
+        items(lambda rest: rest.context.leadership, lambda states: states.pop(ORDERS)),
+        {"controller: state of orders-0"},
+    ),
+    "the controller deletes a topic": (
+        attribute(lambda rest: rest.context, "deleting", lambda _: {"orders"}),
+        {"controller: topics in deletion"},
+    ),
+    "a property of a broker is not in force": (
+        items(
+            lambda rest: rest.leader(*ORDERS)[0].topic_configs._broker, lambda values: values.update({"log.roll.ms": 5})
+        ),
+        {"broker property log.roll.ms"},
+    ),
+    "a property of a topic is not in force": (
+        items(
+            lambda rest: rest.leader(*ORDERS)[0].topic_configs._known["orders"],
+            lambda values: values.update({"min.insync.replicas": 3}),
+        ),
+        {"properties of orders: min.insync.replicas"},
+    ),
+    "a leader has another ISR": (
+        attribute(of_leader, "isr", lambda isr: isr[:1]),
+        {"replica orders-0: ISR"},
+    ),
+    "a leader has another version": (
+        attribute(of_leader, "zk_version", lambda version: version + 1),
+        {"replica orders-0: version of its state"},
+    ),
+    "a follower has another leader": (
+        attribute(of_follower, "leader", lambda _: -1),
+        {"replica orders-0: leader"},
+    ),
+    "a follower has an older epoch": (
+        attribute(of_follower, "leader_epoch", lambda epoch: epoch - 1),
+        {"replica orders-0: leader epoch"},
+    ),
+    "a broker knows no replica": (
+        items(lambda rest: rest.follower(*ORDERS)[0].replicas.replicas._partitions, lambda each: each.pop(ORDERS)),
+        {"replica orders-0 is not there"},
+    ),
+    "the metadata miss a partition": (
+        items(lambda rest: rest.leader(*ORDERS)[0].metadata._partitions, lambda each: each.pop("orders")),
+        {"metadata: orders-0"},
+    ),
+    "the metadata miss a broker": (
+        items(lambda rest: rest.leader(*ORDERS)[0].metadata._brokers, without_first),
+        {"metadata: live brokers"},
+    ),
+    "a group has a later offset": (
+        items(lambda rest: rest.group.offsets, each_value(lambda each: replace(each, log_offset=10**6))),
+        {f"group {GROUP}: offsets"},
+    ),
+    "a group has another offset": (
+        items(lambda rest: rest.group.offsets, each_value(lambda each: replace(each, value=None))),
+        {f"group {GROUP}: offsets"},
+    ),
+    "a group waits for a transaction": (holds_a_producer, {f"group {GROUP}: offsets of open transactions"}),
+    "a group is in another generation": (
+        in_next_generation,
+        {f"group {GROUP}: generation"},
+    ),
+    "a log has an open transaction": (
+        attribute(lambda rest: of_leader(rest).log.producers, "_open", lambda _: {0: 77}),
+        {"log orders-0 after a start: open transactions"},
+    ),
+    "a log has other epochs": (
+        attribute(
+            lambda rest: of_leader(rest).log,
+            "epochs",
+            lambda known: with_epoch(known, 2),
+        ),
+        {"log orders-0 after a start: leader epochs"},
+    ),
+    "a follower has an epoch without records": (
+        attribute(lambda rest: of_follower(rest).log, "epochs", lambda known: with_epoch(known, 10**6)),
+        {f"replica orders-0 on broker {number}: leader epoch without records" for number in range(3)},
+    ),
+    "the controller takes a disk for failed": (
+        items(lambda rest: rest.context.offline_dirs, lambda known: known.update({1: {ORDERS}})),
+        {"controller: replicas on failed disks of broker 1"},
+    ),
+    "a checkpoint says that more is synced": (
+        checkpointed_late,
+        {"log orders-0 after a loss of power: end before the recovery point"},
+    ),
+    "a follower starts earlier": (
+        attribute(lambda rest: of_leader(rest).log, "log_start_offset", lambda offset: offset + 2),
+        {f"replica orders-0 on broker {number}: start" for number in range(3)},
+    ),
+    "a follower is behind": (
+        attribute(of_follower, "high_watermark", lambda offset: offset - 1),
+        {f"replica orders-0 on broker {number}: high watermark" for number in range(3)},
+    ),
+}
+
+
+def at_rest(monkeypatch: pytest.MonkeyPatch, of: Scenario, look: Callable[[AtRest], None]) -> None:
+    async def looked(cluster: SimulatedCluster) -> None:
+        look(AtRest(cluster))
+
+    monkeypatch.setattr(schedule, "note_differences", looked)
+    simulate(of, 3)
+
+
+def test_each_change_of_memory_or_disk_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: dict[str, set[str]] = {}
+
+    def look(rest: AtRest) -> None:
+        assert rest.differ() == set()
+        for name, (changed, _) in CHANGES.items():
+            with changed(rest):
+                found[name] = rest.differ()
+        assert rest.differ() == set()
+
+    at_rest(monkeypatch, scenario(**TRANSACTIONS), look)
+    wrong = {
+        name: found[name] for name, (_, expected) in CHANGES.items() if not found[name] or not found[name] <= expected
+    }
+    assert wrong == {}
+
+
+def test_a_transactional_id_that_is_not_stored_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[set[str]] = []
+
+    def look(rest: AtRest) -> None:
+        broker, _ = rest.leader(TRANSACTIONS_TOPIC, 0)
+        assert broker.transactions is not None
+        (transaction,) = broker.transactions.transactions()
+        name = transaction.transactional_id
+        with patch.object(transaction, "metadata", replace(transaction.metadata, producer_epoch=9)):
+            found.append({text.partition(":")[0] for text in rest.differ()})
+        assert found == [{f"transactional id {name}"}]
+
+    at_rest(monkeypatch, scenario(**TRANSACTIONS), look)
+    assert found
+
+
+@pytest.mark.parametrize("lasts", [True, False])
+def test_what_lasts_is_written_down(monkeypatch: pytest.MonkeyPatch, lasts: bool) -> None:
+    texts = iter([["a", "b"], ["b", "c"]] if lasts else [["a"], ["b"]])
+    last: list[str] = ["b"] if lasts else []
+
+    monkeypatch.setattr(differences, "_now", lambda _: {1: next(texts, last)})
+    history = simulate(scenario(), 3)
+    lines = [each.event for each in history.logs[1].events if isinstance(each.event, Holdings)]
+    assert lines[-1].differences == last
