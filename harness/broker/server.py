@@ -132,7 +132,7 @@ class Broker:
         self._outside = outside
         self._planted_bugs = list(planted_bugs)
         self._state_log = outside.state_log
-        self._broker_epoch = UNKNOWN_BROKER_EPOCH
+        self.broker_epoch = UNKNOWN_BROKER_EPOCH
         self._registration: BrokerRegistration | None = None
         self._session = ZooKeeperSession(outside.open_session, self._state_log)
         rules = self._rules = rules_with(self._planted_bugs)
@@ -262,7 +262,7 @@ class Broker:
         await self._server.serve()
         interval_s = self.config["log.flush.offset.checkpoint.interval.ms"] / 1000
         self._checkpointer = asyncio.create_task(every(interval_s, self._checkpoint_recovery_points, name="checkpoint"))
-        _log.info("startup.complete broker=%d broker_epoch=%d", self.config.broker_id, self._broker_epoch)
+        _log.info("startup.complete broker=%d broker_epoch=%d", self.config.broker_id, self.broker_epoch)
 
     async def stop(self) -> None:
         """Hand leaderships over, stop every part, leave clean logs and end the ZooKeeper session."""
@@ -275,7 +275,7 @@ class Broker:
                 transport=self._outside.transport,
                 state_log=self._state_log,
             )
-            controlled = await handover.run(self._broker_epoch)
+            controlled = await handover.run(self.broker_epoch)
         await self._stop_serving()
         self._state_log.emit(LogsClose())
         try:
@@ -476,7 +476,7 @@ class Broker:
             ),
             ControlHandlers(
                 control=self.replicas.control,
-                broker_epoch=lambda: self._broker_epoch,
+                broker_epoch=lambda: self.broker_epoch,
                 begin_checkpoints=self.replicas.begin_checkpoints,
                 load_topic_configs=self._load_topic_configs,
                 metadata_listeners=(creator.metadata_changed, leadership.metadata_changed),
@@ -511,7 +511,7 @@ class Broker:
     async def _register(self) -> None:
         """Write this broker's registration in the session in force."""
         assert self._registration is not None
-        self._broker_epoch = await register_broker(
+        self.broker_epoch = await register_broker(
             self._session.current,
             self._registration,
             previous_session_id=self._session.previous_session_id,
@@ -532,14 +532,14 @@ class Broker:
             failed(_log, error, "session.failed this broker cannot register again")
             self.failed.set()
         else:
-            await self.controller.after_new_session(self._broker_epoch)
+            await self.controller.after_new_session(self.broker_epoch)
 
     def _readvertise(self, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
         """Register again if `advertised.listeners` has changed while the broker runs."""
         if self._registration is None or before["advertised.listeners"] == now["advertised.listeners"]:
             return
         self._registration = replace(self._registration, endpoints=self._reached_at(BrokerConfig(now)))
-        if self._broker_epoch != UNKNOWN_BROKER_EPOCH:
+        if self.broker_epoch != UNKNOWN_BROKER_EPOCH:
             self._readvertising = asyncio.create_task(self._write_registration(self._registration), name="readvertise")
 
     async def _write_registration(self, registration: BrokerRegistration) -> None:

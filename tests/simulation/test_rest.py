@@ -140,6 +140,19 @@ def holds_a_producer(rest: AtRest) -> Iterator[None]:
         yield
 
 
+@dataclass
+class Misleading:
+    """An index of a segment by which its last batch is found for every offset."""
+
+    index: Any
+
+    def before_offset(self, _offset: int) -> int:
+        return int(self.index.before_offset(10**9))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.index, name)
+
+
 def with_epoch(epochs: LeaderEpochCache, start_offset: int) -> LeaderEpochCache:
     return LeaderEpochCache([*epochs.entries, EpochEntry(99, start_offset)])
 
@@ -167,6 +180,26 @@ CHANGES = {
     "the controller deletes a topic": (
         attribute(lambda rest: rest.context, "deleting", lambda _: {"orders"}),
         {"controller: topics in deletion"},
+    ),
+    "the controller takes a broker for leaving": (
+        attribute(lambda rest: rest.context, "shutting_down", lambda _: {1}),
+        {"controller: brokers that are shutting down"},
+    ),
+    "a broker has another epoch": (
+        attribute(lambda rest: rest.leader(*ORDERS)[0], "broker_epoch", lambda epoch: epoch + 1),
+        {"broker epoch"},
+    ),
+    "the metadata name another controller": (
+        attribute(lambda rest: rest.leader(*ORDERS)[0].metadata, "controller_id", lambda _: -1),
+        {"metadata: controller"},
+    ),
+    "an ISR is being written": (
+        attribute(of_leader, "proposed_isr", lambda _: (1,)),
+        {"replica orders-0: the write of its ISR does not end"},
+    ),
+    "an index finds another batch": (
+        attribute(lambda rest: of_leader(rest).log.segments[-1], "_index", lambda index: Misleading(index)),
+        {"log orders-0 after a start: what its indexes find"},
     ),
     "a property of a broker is not in force": (
         items(

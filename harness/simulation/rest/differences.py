@@ -4,10 +4,12 @@ import asyncio
 
 from harness.broker.zookeeper.znodes import MalformedZnode
 from harness.simulation.cluster import SimulatedCluster
+from harness.simulation.rest.of_controller import of_controller
 from harness.simulation.rest.of_coordinators import of_groups, of_transactions
 from harness.simulation.rest.of_followers import of_followers
 from harness.simulation.rest.of_logs import of_logs
-from harness.simulation.rest.of_zookeeper import Truth, of_configurations, of_controller, of_metadata, of_replicas
+from harness.simulation.rest.of_zookeeper import of_configurations, of_metadata, of_replicas
+from harness.simulation.rest.truth import Truth
 from harness.system.process_state import ProcessState
 
 LOOK_EVERY_S = 1.0
@@ -47,7 +49,7 @@ def _now(cluster: SimulatedCluster) -> dict[int, list[str]]:
             *of_metadata(broker, truth),
             *of_followers(broker, brokers),
             *of_groups(broker),
-            *of_transactions(broker),
+            *of_transactions(broker, truth),
             *of_logs(broker, running[key].disks),
         ]
         for key, broker in brokers.items()

@@ -12,7 +12,8 @@ from harness.broker.server import Broker
 from harness.broker.transactions.metadata import TransactionMetadata
 from harness.broker.transactions.records import decode_chunk
 from harness.broker.transactions.replay import TransactionReplay
-from harness.events import NO_OFFSET
+from harness.events import NO_LEADER, NO_OFFSET
+from harness.simulation.rest.truth import Truth
 from harness.values import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicPartition
 
 _CHUNK_BYTES = 1 << 20
@@ -69,8 +70,8 @@ def _within(known: Mapping[TopicPartition, Position], read: Mapping[TopicPartiti
     )
 
 
-def of_transactions(broker: Broker) -> Iterator[str]:
-    """Yield the transactional ids whose state is not in the log, or would be read as another one.
+def of_transactions(broker: Broker, truth: Truth) -> Iterator[str]:
+    """Yield the transactional ids whose state is not in the log, would be read as another one, or does not go on.
 
     The log may have a later state, if its acks came too late.
     """
@@ -88,6 +89,12 @@ def of_transactions(broker: Broker) -> Iterator[str]:
             busy = name in transactions.storing or known.pending is not None
             if not busy and _state(known.metadata) not in map(_state, stored.get(name, ())):
                 yield f"transactional id {name}: {known.metadata.state} is not stored"
+            led = all(
+                key not in truth.states or truth.states[key].state.leader != NO_LEADER
+                for key in known.metadata.partitions
+            )
+            if known.metadata.state.is_prepared and led:
+                yield f"transactional id {name}: its markers are not written"
 
 
 def _stored(log: Log) -> dict[str, list[TransactionMetadata | None]]:

@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator, Mapping
 from functools import partial
+from typing import Any
 
-from harness.broker.log.batch import iter_batches
+from harness.broker.log.batch import iter_batches, parse_header
 from harness.broker.log.log import Log
 from harness.broker.log.manager import LogManager
 from harness.broker.log.recovery import LoadedLog
@@ -13,6 +14,7 @@ from harness.simulation.disk import MemoryStorage
 from harness.values import TopicPartition
 
 _ALL = 1 << 30
+_LOOKUPS = 8
 
 
 def of_logs(broker: Broker, disks: Mapping[str, MemoryStorage]) -> Iterator[str]:
@@ -56,12 +58,27 @@ def _of_log(log: Log, anew: Log) -> Iterator[str]:
         yield "leader epochs"
     if dict(anew.producers.open_transactions) != dict(log.producers.open_transactions):
         yield "open transactions"
+    if (anew.cleaned_to is None) != (log.cleaned_to is None):
+        yield "whether offsets may be missing"
+    if _found(anew, log) != _found(log, log):
+        yield "what its indexes find"
     span = log.log_start_offset, log.log_end_offset
     if anew.aborted_transactions(*span) != log.aborted_transactions(*span):
         yield "aborted transactions"
     known, read = _sequences(log), _sequences(anew)
     if differing := sorted(key for key in known.keys() & read.keys() if known[key] != read[key]):
         yield f"producers {differing}"
+
+
+def _found(log: Log, of: Log) -> list[Any]:
+    """Return which batches and records are found by some offsets and their timestamps."""
+    start, end = of.log_start_offset, of.log_end_offset
+    found: list[Any] = [log.youngest_record()]
+    for offset in range(start, end, max(1, (end - start) // _LOOKUPS)):
+        if data := log.read(offset, max_bytes=1, up_to=end, at_least_one=True):
+            header = parse_header(data)
+            found += [(header.base_offset, header.last_offset), log.offset_for_timestamp(header.max_timestamp)]
+    return found
 
 
 def _epochs(log: Log, of: Log) -> list[tuple[int, int]]:
