@@ -38,7 +38,7 @@ from harness.simulation.rest.differences import note_differences
 from harness.simulation.topics import SimulatedTopicAdmin
 from harness.simulation.transport import MemoryTransport
 from harness.store.folder import RunFolder
-from harness.store.history import JournalEntry, Liveness, Operation, Sign, ZnodeChange, line_of
+from harness.store.history import InjectionStep, JournalEntry, Liveness, Operation, Sign, ZnodeChange, line_of
 from harness.store.phase_log import Phase, PhaseNotes
 from harness.store.recording import Recorder
 from harness.store.result import Remark
@@ -159,6 +159,12 @@ class _Left:
     """Of steps that send requests."""
     liveness: list[Liveness] = field(default_factory=list)
 
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether the drive has ended in a steady state, with no fault in force."""
+        in_force = any(entry.step is InjectionStep.HEAL_FAILED for entry in self.journal.entries)
+        return not in_force and not any(remark.forbids_pass for remark in self.notes.remarks)
+
     def history(self, loop: SimulatedLoop) -> SimulatedHistory:
         """Return all of it as it is now."""
         assert self.cluster is not None
@@ -266,7 +272,7 @@ async def _carried_out(
         left.liveness += [sign_of(loop, Sign.REGISTERED, why, broker) for broker, why in not_started.items()]
     else:
         await drive(drive_context, scenario, plan, progress, left.notes)
-        if not any(remark.forbids_pass for remark in left.notes.remarks):
+        if left.is_at_rest:
             await note_differences(cluster)
     return left.history(loop)
 
