@@ -163,9 +163,18 @@ CASES = {
         cached(2),
         cached(2, topic="gone"),
         topic("gone", present=False),
+        state(0, leader=-1, epoch=1, isr=[1], topic="gone", zxid=49),
+        controller(2, 5, zxid=48),
+        text="broker 2 has leader 1 of gone-0",
+    ),
+    "another broker became controller while it was deleted": noted(
+        *RUN,
+        cached(),
+        cached(2),
+        cached(2, topic="gone"),
+        topic("gone", present=False),
         state(0, leader=-1, epoch=1, isr=[1], topic="gone", zxid=48),
         controller(2, 5, zxid=49),
-        text="broker 2 has leader 1 of gone-0",
     ),
     "a deleted topic's last state is no concern": known(
         cached(), cached(2), topic("gone", present=False), state(0, leader=1, epoch=0, isr=[1], topic="gone", time_ns=1)

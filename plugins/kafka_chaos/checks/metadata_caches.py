@@ -7,10 +7,10 @@ live brokers count only if no broker has come or gone since, and they and delete
 long ago.
 
 The controller notifies the brokers that are registered when the deletion of a topic begins, in Kafka too. A broker that
-registered later without a restart keeps the topic, which is a note. So does one that was cut off until another broker
-became controller: the requests that wait for a broker end with their controller, and a controller that was elected
-after the deletion does not know the topic (`ControllerChannelManager`). The last write of a partition's state counts as
-part of the deletion.
+registered later without a restart keeps the topic, which is a note. So does one that was not reached before another
+broker became controller: the requests that wait for a broker end with their controller, and the next one does not name
+a partition whose state is gone (`ControllerChannelManager`). The last write of a partition's state counts as part of
+the deletion: a controller that finds the state writes it again.
 """
 
 from typing import ClassVar
@@ -157,7 +157,7 @@ class MetadataCaches(Check):
             .select("run_id", "topic", "zxid", F.least("zxid", "last_zxid").alias("began_zxid"), "elected_zxid")
         )
         rows = caches.join(deleted, on=["run_id", "topic"], how="inner")
-        missed = (F.col("czxid") > F.col("began_zxid")) | (F.col("elected_zxid") > F.col("zxid"))
+        missed = (F.col("czxid") > F.col("began_zxid")) | (F.col("elected_zxid") > F.col("began_zxid"))
         return finding(
             rows,
             self.name,
