@@ -154,13 +154,22 @@ class MemoryStorage:
             file.lose_power(rng)
 
     def copy(self) -> "MemoryStorage":
-        """Return a disk of its own with the same content, which works and takes no time."""
+        """Return a disk of its own with what a killed process leaves, which works and takes no time."""
         other = MemoryStorage(folders=set(self.folders), _durable_folders=set(self._durable_folders))
-        kept = {*self.files.values(), *self._durable_files.values()}
+        files = dict(self.files)
+        for path, pending in self._pending.items():
+            _put_back(files, path, pending)
+        kept = {*files.values(), *self._durable_files.values()}
         copies = {file: MemoryFile(other, bytearray(file.data), file.synced) for file in kept}
-        other.files = {path: copies[file] for path, file in self.files.items()}
+        other.files = {path: copies[file] for path, file in files.items()}
         other._durable_files = {path: copies[file] for path, file in self._durable_files.items()}
         return other
+
+    def clear(self) -> None:
+        """Give back the memory of all files."""
+        for file in {*self.files.values(), *self._durable_files.values()}:
+            file.data.clear()
+            file.synced = b""
 
     def open_append(self, path: str) -> MemoryFile:
         """Open or create a file."""

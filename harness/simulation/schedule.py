@@ -273,7 +273,7 @@ async def _carried_out(
     else:
         await drive(drive_context, scenario, plan, progress, left.notes)
         if left.is_at_rest:
-            await note_differences(cluster)
+            await note_differences(cluster, left.notes)
     return left.history(loop)
 
 

@@ -1,4 +1,4 @@
-"""A broker at rest knows what it would read anew, and whatever it knows otherwise is named."""
+"""A broker at rest knows what it would read anew; each thing that it knows otherwise is named."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -9,17 +9,18 @@ from unittest.mock import patch
 import pytest
 
 from harness.broker.controller.context import ControllerContext
-from harness.broker.coordinator.group import GroupState
 from harness.broker.coordinator.store import KnownGroup
 from harness.broker.log.epoch_cache import EpochEntry, LeaderEpochCache
 from harness.broker.replicas.partition import Partition
 from harness.broker.server import Broker
-from harness.events import Holdings
+from harness.events import ControllerEvent, Holdings
 from harness.scenario.model import Scenario
 from harness.simulation import schedule
 from harness.simulation.cluster import SimulatedCluster
+from harness.simulation.evidence import LoggedEvent
 from harness.simulation.rest import differences
 from harness.simulation.schedule import simulate
+from harness.store.phase_log import PhaseNotes
 from harness.values import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from tests.simulation.scenarios import scenario
 
@@ -55,14 +56,14 @@ class AtRest:
             partition = broker.replicas.replicas.get(topic, number)
             if partition is not None and partition.is_leader:
                 return broker, partition
-        raise AssertionError(f"nobody leads {topic}-{number}")
+        raise AssertionError(f"no broker leads {topic}-{number}")
 
     def follower(self, topic: str, number: int) -> tuple[Broker, Partition]:
         for broker in self.brokers().values():
             partition = broker.replicas.replicas.get(topic, number)
             if partition is not None and not partition.is_leader:
                 return broker, partition
-        raise AssertionError(f"nobody follows {topic}-{number}")
+        raise AssertionError(f"no broker follows {topic}-{number}")
 
     @property
     def context(self) -> ControllerContext:
@@ -157,13 +158,6 @@ def with_epoch(epochs: LeaderEpochCache, start_offset: int) -> LeaderEpochCache:
     return LeaderEpochCache([*epochs.entries, EpochEntry(99, start_offset)])
 
 
-@contextmanager
-def in_next_generation(rest: AtRest) -> Iterator[None]:
-    group = rest.group.membership.group
-    with patch.multiple(group, state=GroupState.STABLE, generation=group.generation + 1):
-        yield
-
-
 CHANGES = {
     "the controller misses a broker": (
         items(lambda rest: rest.context.live, without_first),
@@ -251,10 +245,6 @@ CHANGES = {
         {f"group {GROUP}: offsets"},
     ),
     "a group waits for a transaction": (holds_a_producer, {f"group {GROUP}: offsets of open transactions"}),
-    "a group is in another generation": (
-        in_next_generation,
-        {f"group {GROUP}: generation"},
-    ),
     "a log has an open transaction": (
         attribute(lambda rest: of_leader(rest).log.producers, "_open", lambda _: {0: 77}),
         {"log orders-0 after a start: open transactions"},
@@ -291,7 +281,7 @@ CHANGES = {
 
 
 def at_rest(monkeypatch: pytest.MonkeyPatch, of: Scenario, look: Callable[[AtRest], None]) -> None:
-    async def looked(cluster: SimulatedCluster) -> None:
+    async def looked(cluster: SimulatedCluster, _notes: PhaseNotes) -> None:
         look(AtRest(cluster))
 
     monkeypatch.setattr(schedule, "note_differences", looked)
@@ -340,3 +330,36 @@ def test_what_lasts_is_written_down(monkeypatch: pytest.MonkeyPatch, lasts: bool
     history = simulate(scenario(), 3)
     lines = [each.event for each in history.logs[1].events if isinstance(each.event, Holdings)]
     assert lines[-1].differences == last
+    assert history.remarks == []
+
+
+def test_a_comparison_that_fails_accuses_no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(_: SimulatedCluster) -> dict[int, list[str]]:
+        raise ValueError("no batch")
+
+    monkeypatch.setattr(differences, "_now", fails)
+    history = simulate(scenario(), 3)
+    (remark,) = history.remarks
+    assert remark.forbids_pass
+    assert remark.text == "brokers at rest could not be compared: ValueError('no batch')"
+    assert not [each for log in history.logs.values() for each in log.events if getattr(each.event, "differences", ())]
+
+
+def test_nothing_is_compared_after_an_event_of_the_controller_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+    def look(rest: AtRest) -> None:
+        assert not differences._has_failed(rest.cluster, controller(rest))
+        failed = ControllerEvent(name="isr_changed", queued_ms=0.0, duration_ms=0.0, outcome="StateChangeFailed")
+        rest.cluster[controller(rest)].log.events.append(replace(last_of(rest), event=failed))
+        assert rest.differ() == set()
+        assert differences._now(rest.cluster) == {}
+
+    at_rest(monkeypatch, scenario(), look)
+
+
+def controller(rest: AtRest) -> int:
+    (number,) = [key for key, each in rest.brokers().items() if each.controller.settled_context]
+    return number
+
+
+def last_of(rest: AtRest) -> LoggedEvent:
+    return rest.cluster[controller(rest)].log.events[-1]

@@ -75,7 +75,7 @@ class MarkerDelivery:
     _pending: dict[str, Completion] = field(default_factory=dict)
     _completing: set[str] = field(default_factory=set)
     """Transactional ids that are being stored as complete."""
-    _fenced: set[str] = field(default_factory=set)
+    fenced: set[str] = field(default_factory=set)
     """Transactional ids that another producer or coordinator has gone on with."""
     _queues: dict[int, deque[_Waiting]] = field(default_factory=dict)
     _unknown: deque[_Waiting] = field(default_factory=deque)
@@ -96,12 +96,12 @@ class MarkerDelivery:
     @property
     def underway(self) -> set[str]:
         """The transactional ids that wait for markers, are being stored, or are not this coordinator's to end."""
-        return {*self._pending, *self._completing, *self._fenced}
+        return {*self._pending, *self._completing, *self.fenced}
 
     def deliver(self, completion: Completion) -> None:
         """Have every partition of a transaction marked, then the transaction stored as complete."""
         self._pending[completion.transaction.transactional_id] = completion
-        self._fenced.discard(completion.transaction.transactional_id)
+        self.fenced.discard(completion.transaction.transactional_id)
         self._route(completion, completion.transaction.metadata.partitions)
         self._complete_if_marked(completion)
 
@@ -239,7 +239,7 @@ class MarkerDelivery:
             if any(error in _FENCED for error in results.values()):
                 _log.info("markers.fenced transactional_id=%s errors=%s", _name(completion), results)
                 del self._pending[_name(completion)]
-                self._fenced.add(_name(completion))
+                self.fenced.add(_name(completion))
                 continue
             remaining = frozenset(each for each, error in results.items() if error not in _WRITTEN)
             if remaining:

@@ -1,4 +1,4 @@
-"""What the controller knows, beside what is in ZooKeeper, and what is not over although nothing is in its way."""
+"""What the controller knows, beside what is in ZooKeeper; and reassignments that do not end."""
 
 from collections.abc import Iterator, Mapping
 

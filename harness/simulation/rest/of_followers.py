@@ -4,12 +4,14 @@ from collections.abc import Iterator, Mapping
 
 from harness.broker.replicas.partition import Partition
 from harness.broker.server import Broker
+from harness.simulation.rest.truth import Truth
 
 
-def of_followers(broker: Broker, others: Mapping[int, Broker]) -> Iterator[str]:
+def of_followers(broker: Broker, truth: Truth, others: Mapping[int, Broker]) -> Iterator[str]:
     """Yield what differs in the replicas that are in the ISR of a leader."""
     for partition in broker.replicas.replicas.all():
-        if not partition.is_leader:
+        known = truth.states.get(partition.key)
+        if not partition.is_leader or known is None or known.state.leader != partition.broker_id:
             continue
         topic, number = partition.key
         for follower in sorted(({*partition.isr} - {broker.config.broker_id}) & others.keys()):

@@ -8,6 +8,7 @@ from harness.broker.log.batch import iter_batches, parse_header
 from harness.broker.log.log import Log
 from harness.broker.log.manager import LogManager
 from harness.broker.log.recovery import LoadedLog
+from harness.broker.log.storage import StorageError
 from harness.broker.replicas.housekeeping import producers_expired_ms
 from harness.broker.server import Broker
 from harness.simulation.disk import MemoryStorage
@@ -25,43 +26,60 @@ def of_logs(broker: Broker, disks: Mapping[str, MemoryStorage]) -> Iterator[str]
             continue
         here = replicas.logs.keys_in(name)
         logs = {each.key: each.log for each in replicas.all() if each.key in here}
-        manager, _ = _started(broker, disk.copy())
-        for (topic, number), log in logs.items():
-            anew = manager.get(topic, number)
-            for what in ["is not there"] if anew is None else _of_log(log, anew):
-                yield f"log {topic}-{number} after a start: {what}"
-        dark = disk.copy()
-        dark.lose_power()
-        manager, loaded = _started(broker, dark)
-        for key, log in logs.items():
-            anew = manager.get(*key)
-            for what in [] if anew is None else _of_rest(log, anew, loaded[key]):
-                yield f"log {key[0]}-{key[1]} after a loss of power: {what}"
+        for power_lost in (False, True):
+            copy = disk.copy()
+            if power_lost:
+                copy.lose_power()
+            try:
+                yield from _after_start(broker, logs, copy, power_lost=power_lost)
+            finally:
+                copy.clear()
 
 
-def _started(broker: Broker, disk: MemoryStorage) -> tuple[LogManager, dict[TopicPartition, LoadedLog]]:
-    replicas = broker.replicas
-    expired_ms = partial(producers_expired_ms, broker.config, replicas.wall_ms)
-    manager = LogManager(disk, rules=replicas.rules, expired_ms=expired_ms)
-    return manager, {(each.topic, each.partition): each for each in manager.load()}
+def _after_start(
+    broker: Broker, logs: Mapping[TopicPartition, Log], disk: MemoryStorage, *, power_lost: bool
+) -> Iterator[str]:
+    expired_ms = partial(producers_expired_ms, broker.config, broker.replicas.wall_ms)
+    manager = LogManager(disk, rules=broker.replicas.rules, expired_ms=expired_ms)
+    try:
+        loaded = {(each.topic, each.partition): each for each in manager.load()}
+    except StorageError as error:
+        yield f"its logs cannot be opened: {error}"
+        return
+    for key, log in logs.items():
+        anew, when = manager.get(*key), "a loss of power" if power_lost else "a start"
+        if anew is None:
+            differences = [] if power_lost else ["is not there"]
+        elif power_lost:
+            differences = list(_after_power_loss(log, anew, loaded[key]))
+        else:
+            differences = list(_of_log(log, anew))
+        for what in differences:
+            yield f"log {key[0]}-{key[1]} after {when}: {what}"
+    manager.close()
 
 
 def _of_log(log: Log, anew: Log) -> Iterator[str]:
-    if anew.log_end_offset != log.log_end_offset:
+    cleaned = log.cleaned_to is not None
+    if anew.log_end_offset > log.log_end_offset or (anew.log_end_offset < log.log_end_offset and not cleaned):
         yield "end"
         return
     if anew.log_start_offset > log.log_start_offset:
         yield "start"
+        return
     if [each.base_offset for each in anew.segments] != [each.base_offset for each in log.segments]:
         yield "segments"
     if _epochs(anew, log) != _epochs(log, log):
         yield "leader epochs"
-    if dict(anew.producers.open_transactions) != dict(log.producers.open_transactions):
-        yield "open transactions"
     if (anew.cleaned_to is None) != (log.cleaned_to is None):
         yield "whether offsets may be missing"
+    if cleaned:
+        return  # a cleaner removes what indexes and producers are read from
+    anew.advance_log_start(log.log_start_offset)  # its checkpoint is written from time to time
     if _found(anew, log) != _found(log, log):
         yield "what its indexes find"
+    if dict(anew.producers.open_transactions) != dict(log.producers.open_transactions):
+        yield "open transactions"
     span = log.log_start_offset, log.log_end_offset
     if anew.aborted_transactions(*span) != log.aborted_transactions(*span):
         yield "aborted transactions"
@@ -95,7 +113,7 @@ def _sequences(log: Log) -> dict[int, tuple[int, int | None]]:
     }
 
 
-def _of_rest(log: Log, anew: Log, loaded: LoadedLog) -> Iterator[str]:
+def _after_power_loss(log: Log, anew: Log, loaded: LoadedLog) -> Iterator[str]:
     """Yield what is wrong with what is left of a log: what was synced is there, and no other records are."""
     if anew.log_end_offset < min(loaded.recovery_point, log.log_end_offset):
         yield "end before the recovery point"

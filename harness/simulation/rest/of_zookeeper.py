@@ -1,6 +1,6 @@
 """What brokers know of ZooKeeper's content: properties in force, their replicas, and the metadata for clients."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from harness.broker.configs.config_types import ConfigError
@@ -37,10 +37,12 @@ def of_configurations(broker: Broker, truth: Truth) -> Iterator[str]:
             yield f"properties of {topic}: {', '.join(differing)}"
 
 
-def _parsed(properties: Mapping[str, str], parse: Any = parse_dynamic_config) -> Mapping[str, Any]:
+def _parsed(
+    properties: Mapping[str, str], parse: Callable[[Mapping[str, str]], Mapping[str, Any]] = parse_dynamic_config
+) -> Mapping[str, Any]:
     """Return properties with their own types; none if one is invalid, as in Kafka."""
     try:
-        return parse(properties)  # type: ignore[no-any-return]
+        return parse(properties)
     except (ConfigError, MalformedZnode):
         return {}
 
@@ -76,7 +78,7 @@ def _of_replica(partition: Partition, known: VersionedState) -> Iterator[str]:
             yield "ISR"
         elif partition.zk_version != known.zk_version:
             yield "version of its state"
-        elif partition.proposed_isr or partition.unsettled_isr:
+        elif partition.proposed_isr:
             yield "the write of its ISR does not end"
 
 

@@ -49,7 +49,7 @@ class Truth:
     configs: Mapping[str, Mapping[str, str]]
     """By the znode's path."""
     unannounced: frozenset[str]
-    """Those of them that no notification names since they were written, and no creation of a topic read."""
+    """Those of them that no notification names since they were written, and that brokers may have read before."""
 
     @classmethod
     def of(cls, ensemble: Ensemble) -> "Truth":
@@ -72,6 +72,7 @@ class Truth:
                     epoch=nodes[broker_path(int(name))].czxid,
                 )
                 for name in ensemble.names(BROKER_IDS)
+                if name.isdecimal()
             },
             controller=ControllerZnode.decode(nodes[CONTROLLER].data).broker_id if CONTROLLER in nodes else -1,
             epoch=_epoch(ensemble),
@@ -109,7 +110,7 @@ def _announced(ensemble: Ensemble, path: str) -> Iterator[int]:
     """Yield when brokers were told to read a configuration."""
     _, kind, name = path.removeprefix("/").split("/", 2)
     nodes = ensemble.nodes
-    if kind == TOPICS_KIND and topic_path(name) in nodes:
+    if kind == TOPICS_KIND and topic_path(name) in nodes and len(ensemble.servers) == 1:  # else one may lag behind
         yield nodes[topic_path(name)].czxid
     for change in map(config_change_path, ensemble.names(CONFIG_CHANGES)):
         if changed_entity(change, nodes[change].data) == (kind, name):
