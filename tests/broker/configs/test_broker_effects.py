@@ -303,7 +303,7 @@ async def test_offsets_commit_timeout_ms_is_how_long_a_commit_waits_for_replicas
 
         await cluster.until(taken, "a first commit")
         first = await cluster.coordinator(G, 1)
-        await cluster.brokers[3 - first]._replicas.fetchers.stop()
+        await cluster.brokers[3 - first].replicas.fetchers.stop()
         began_s = asyncio.get_running_loop().time()
         assert await cluster.commit(first, G, T, 2) == ErrorCode.REQUEST_TIMED_OUT
         assert asyncio.get_running_loop().time() - began_s == pytest.approx(timeout_ms / 1000, abs=0.1)

@@ -36,7 +36,7 @@ async def produce(cluster: WholeCluster, timestamp_ms: int, key: bytes | None = 
 
 
 def start_of(cluster: WholeCluster, broker_id: int) -> int:
-    partition = cluster.brokers[broker_id]._replicas.replicas.get("t", 0)
+    partition = cluster.brokers[broker_id].replicas.replicas.get("t", 0)
     assert partition is not None
     return partition.log.log_start_offset
 

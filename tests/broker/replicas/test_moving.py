@@ -57,7 +57,7 @@ async def moved(cluster: WholeCluster, topic: str, directory: str) -> None:
 
 def values(cluster: WholeCluster, topic: str = "t") -> Any:
     """Return partition 0 as its broker has it."""
-    partition = cluster.brokers[1]._replicas.replicas.get(topic, 0)
+    partition = cluster.brokers[1].replicas.replicas.get(topic, 0)
     assert partition is not None
     return partition
 
@@ -87,7 +87,7 @@ async def test_a_log_that_is_cut_meanwhile_is_copied_again(
     cluster: WholeCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(moving, "CHUNK_BYTES", 1)
-    partition, mover = values(cluster), cluster.brokers[1]._replicas.mover
+    partition, mover = values(cluster), cluster.brokers[1].replicas.mover
     assert mover.ask(("t", 0), "/b") is NONE
     for _ in range(8):
         await asyncio.sleep(0)
@@ -103,19 +103,19 @@ async def test_a_log_that_is_cut_meanwhile_is_copied_again(
 
 async def test_a_deleted_topic_ends_its_move(cluster: WholeCluster) -> None:
     assert await asked(cluster, "t", "/b") is NONE
-    cluster.brokers[1]._replicas.replicas.delete("t", 0)
+    cluster.brokers[1].replicas.replicas.delete("t", 0)
 
     async def nothing_left() -> bool:
         return not [name for name in cluster.disk(1, "/b").list("") if name.startswith("t-")]
 
     await cluster.until(nothing_left, "no copy")
-    assert cluster.brokers[1]._replicas.mover.moves == {}
+    assert cluster.brokers[1].replicas.mover.moves == {}
 
 
 async def test_another_directory_ends_a_move_and_the_next_start_removes_what_is_left(cluster: WholeCluster) -> None:
     assert await asked(cluster, "t", "/b") is NONE
     assert await asked(cluster, "t", "/a") is NONE
-    assert cluster.brokers[1]._replicas.mover.moves == {}
+    assert cluster.brokers[1].replicas.mover.moves == {}
     cluster.disk(1, "/b").make_folder("t-0.0-future")
     await cluster.stop(1)
     await cluster.start(1)
