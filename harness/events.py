@@ -1047,7 +1047,7 @@ class Holdings(Event):
     differences: list[str]
     """What this broker keeps in two places that do not agree, such as the members of a group and their instances.
 
-    In virtual time the last line of a run also has what differs between its memory and what it would read anew.
+    In virtual time, the last line also has the differences between its memory and what a restart would load.
     """
     controller_differences: list[str]
     """The same of its view of the cluster as controller, once it has handled every event."""

@@ -77,7 +77,7 @@ IN_TIME = Rule(
 )
 AGREES = Rule(
     id="holdings.agrees",
-    sentence="What a broker keeps in two places is the same in both; at rest, its memory is what it would read anew.",
+    sentence="What a broker keeps in two places is the same in both; at rest, its memory is what a restart would load.",
     source="GroupMetadata, ProducerStateManager, UnifiedLog.updateConfig, AbstractFetcherManager, ControllerContext",
 )
 VIEW_AGREES = Rule(

@@ -107,7 +107,7 @@ class SimulatedBroker:
             self._life.process.call(report, error, operation)
 
     def note(self, at_rest: Sequence[str]) -> None:
-        """Have the running broker write down what it holds, and what it would read otherwise."""
+        """Have the running broker log what it holds, with differences from what a restart would load."""
         if self._life is not None and self._life.broker.ledger is not None:
             self._life.process.call(self._life.broker.ledger.note, at_rest)
 

@@ -34,7 +34,7 @@ from harness.simulation.frames import MemoryFrames
 from harness.simulation.guard import Guard
 from harness.simulation.load import SimulatedClients, read_scripts
 from harness.simulation.loop import START_S, SimulatedLoop, SimulationError, Spinning, run, simulated_loop
-from harness.simulation.rest.differences import note_differences
+from harness.simulation.memory_check.compare import note_differences
 from harness.simulation.topics import SimulatedTopicAdmin
 from harness.simulation.transport import MemoryTransport
 from harness.store.folder import RunFolder

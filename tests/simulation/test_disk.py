@@ -1,3 +1,4 @@
+import asyncio
 import errno
 import random
 from collections.abc import Callable
@@ -155,3 +156,18 @@ def test_space_comes_back_with(free: Callable[[MemoryStorage], None]) -> None:
     free(storage)
     storage.replace("b", b"12345678")
     assert storage.space_left == 0
+
+
+async def test_a_copy_has_what_a_killed_process_leaves_and_changes_nothing() -> None:
+    storage = MemoryStorage(space_left=100, sync_s=lambda: 1.0)
+    written(storage, "a", b"old", synced=True)
+    written(storage, "a", b"more", synced=False)
+    writing = asyncio.ensure_future(storage.replace_off_loop("b", b"whole"))
+    await asyncio.sleep(0)
+    copy = storage.copy()
+    assert {path: bytes(file.data) for path, file in copy.files.items()} == {"a": b"oldmore"}, "b is not in its place"
+    copy.lose_power()
+    assert {path: bytes(file.data) for path, file in copy.files.items()} == {"a": b"old"}
+    copy.clear()
+    assert storage.read("a") == b"oldmore"
+    assert await writing

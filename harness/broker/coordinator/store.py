@@ -20,7 +20,7 @@ from harness.values import TopicPartition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Position:
-    """An offset that a group committed, and where that is stored; at -1 while it is not."""
+    """A committed offset, with the offset of its record in the log: -1 before it is stored."""
 
     log_offset: int
     value: CommittedOffset

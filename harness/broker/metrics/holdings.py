@@ -45,7 +45,7 @@ class Ledger:
         self.note()
 
     def note(self, at_rest: Sequence[str] = ()) -> None:
-        """Write one line, with what also differs from what this broker would read anew."""
+        """Write one line; `at_rest` are differences from what a restart would load."""
         partitions, own = self.replicas.all(), self.replicas.broker_id
         leads = [partition.key for partition in partitions if partition.leader == own]
         channels, live = self.controller.channels

@@ -1,4 +1,4 @@
-"""A broker at rest knows what it would read anew; each thing that it knows otherwise is named."""
+"""The memory of a broker at rest is what a restart would load; each difference is named."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,15 +17,17 @@ from harness.events import ControllerEvent, Holdings
 from harness.scenario.model import Scenario
 from harness.simulation import schedule
 from harness.simulation.cluster import SimulatedCluster
-from harness.simulation.evidence import LoggedEvent
-from harness.simulation.rest import differences
+from harness.simulation.evidence import LoggedEvent, MemoryJournal
+from harness.simulation.memory_check import compare
 from harness.simulation.schedule import simulate
+from harness.store.history import InjectionStep, JournalEntry
 from harness.store.phase_log import PhaseNotes
 from harness.values import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from tests.simulation.scenarios import scenario
 
 ORDERS = ("orders", 0)
 GROUP = "group-1"
+SHORT = scenario(duration_s=1.0)
 TRANSACTIONS: dict[str, Any] = {
     "workloads": [
         {"kind": "transact", "parameters": {"transactors": 1, "ids": 1, "consumers": 1, "rate_per_s": 20}},
@@ -39,7 +41,6 @@ TRANSACTIONS: dict[str, Any] = {
         }
     },
 }
-Change = Callable[[], Any]
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class AtRest:
         return known
 
     def differ(self) -> set[str]:
-        return {text for found in differences._now(self.cluster).values() for text in found}
+        return {text for found in compare._now(self.cluster).values() for text in found}
 
 
 def attribute(of: Callable[[AtRest], Any], name: str, value: Callable[[Any], Any]) -> Any:
@@ -193,7 +194,7 @@ CHANGES = {
     ),
     "an index finds another batch": (
         attribute(lambda rest: of_leader(rest).log.segments[-1], "_index", lambda index: Misleading(index)),
-        {"log orders-0 after a start: what its indexes find"},
+        {"log orders-0 after a restart: lookups"},
     ),
     "a property of a broker is not in force": (
         items(
@@ -247,7 +248,7 @@ CHANGES = {
     "a group waits for a transaction": (holds_a_producer, {f"group {GROUP}: offsets of open transactions"}),
     "a log has an open transaction": (
         attribute(lambda rest: of_leader(rest).log.producers, "_open", lambda _: {0: 77}),
-        {"log orders-0 after a start: open transactions"},
+        {"log orders-0 after a restart: open transactions"},
     ),
     "a log has other epochs": (
         attribute(
@@ -255,7 +256,7 @@ CHANGES = {
             "epochs",
             lambda known: with_epoch(known, 2),
         ),
-        {"log orders-0 after a start: leader epochs"},
+        {"log orders-0 after a restart: leader epochs"},
     ),
     "a follower has an epoch without records": (
         attribute(lambda rest: of_follower(rest).log, "epochs", lambda known: with_epoch(known, 10**6)),
@@ -281,11 +282,15 @@ CHANGES = {
 
 
 def at_rest(monkeypatch: pytest.MonkeyPatch, of: Scenario, look: Callable[[AtRest], None]) -> None:
+    looks: list[SimulatedCluster] = []
+
     async def looked(cluster: SimulatedCluster, _notes: PhaseNotes) -> None:
+        looks.append(cluster)
         look(AtRest(cluster))
 
     monkeypatch.setattr(schedule, "note_differences", looked)
     simulate(of, 3)
+    assert len(looks) == 1
 
 
 def test_each_change_of_memory_or_disk_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -326,8 +331,8 @@ def test_what_lasts_is_written_down(monkeypatch: pytest.MonkeyPatch, lasts: bool
     texts = iter([["a", "b"], ["b", "c"]] if lasts else [["a"], ["b"]])
     last: list[str] = ["b"] if lasts else []
 
-    monkeypatch.setattr(differences, "_now", lambda _: {1: next(texts, last)})
-    history = simulate(scenario(), 3)
+    monkeypatch.setattr(compare, "_now", lambda _: {1: next(texts, last)})
+    history = simulate(SHORT, 3)
     lines = [each.event for each in history.logs[1].events if isinstance(each.event, Holdings)]
     assert lines[-1].differences == last
     assert history.remarks == []
@@ -337,8 +342,8 @@ def test_a_comparison_that_fails_accuses_no_broker(monkeypatch: pytest.MonkeyPat
     def fails(_: SimulatedCluster) -> dict[int, list[str]]:
         raise ValueError("no batch")
 
-    monkeypatch.setattr(differences, "_now", fails)
-    history = simulate(scenario(), 3)
+    monkeypatch.setattr(compare, "_now", fails)
+    history = simulate(SHORT, 3)
     (remark,) = history.remarks
     assert remark.forbids_pass
     assert remark.text == "brokers at rest could not be compared: ValueError('no batch')"
@@ -347,13 +352,13 @@ def test_a_comparison_that_fails_accuses_no_broker(monkeypatch: pytest.MonkeyPat
 
 def test_nothing_is_compared_after_an_event_of_the_controller_failed(monkeypatch: pytest.MonkeyPatch) -> None:
     def look(rest: AtRest) -> None:
-        assert not differences._has_failed(rest.cluster, controller(rest))
+        assert not compare._has_failed(rest.cluster, controller(rest))
         failed = ControllerEvent(name="isr_changed", queued_ms=0.0, duration_ms=0.0, outcome="StateChangeFailed")
         rest.cluster[controller(rest)].log.events.append(replace(last_of(rest), event=failed))
         assert rest.differ() == set()
-        assert differences._now(rest.cluster) == {}
+        assert compare._now(rest.cluster) == {}
 
-    at_rest(monkeypatch, scenario(), look)
+    at_rest(monkeypatch, SHORT, look)
 
 
 def controller(rest: AtRest) -> int:
@@ -363,3 +368,15 @@ def controller(rest: AtRest) -> int:
 
 def last_of(rest: AtRest) -> LoggedEvent:
     return rest.cluster[controller(rest)].log.events[-1]
+
+
+@pytest.mark.parametrize(("step", "compared"), [(InjectionStep.HEALED, True), (InjectionStep.HEAL_FAILED, False)])
+def test_a_fault_in_force_keeps_a_cluster_from_rest(step: InjectionStep, compared: bool) -> None:
+    entry = JournalEntry(time_ns=0, injection=0, fault="isolate", step=step)
+    assert schedule._Left(journal=MemoryJournal(entries=[entry])).is_at_rest == compared
+
+
+def test_a_missed_steady_state_keeps_a_cluster_from_rest() -> None:
+    left = schedule._Left()
+    left.notes.remark("after the last heal: no steady state", forbids_pass=True)
+    assert not left.is_at_rest

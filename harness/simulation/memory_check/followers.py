@@ -1,16 +1,16 @@
-"""What followers know of their leader, beside what it has told them last."""
+"""Followers in the ISR, compared with their leaders."""
 
 from collections.abc import Iterator, Mapping
 
 from harness.broker.replicas.partition import Partition
 from harness.broker.server import Broker
-from harness.simulation.rest.truth import Truth
+from harness.simulation.memory_check.znodes import Znodes
 
 
-def of_followers(broker: Broker, truth: Truth, others: Mapping[int, Broker]) -> Iterator[str]:
-    """Yield what differs in the replicas that are in the ISR of a leader."""
+def of_followers(broker: Broker, znodes: Znodes, others: Mapping[int, Broker]) -> Iterator[str]:
+    """Yield what differs between the leads of a broker and the followers in their ISR."""
     for partition in broker.replicas.replicas.all():
-        known = truth.states.get(partition.key)
+        known = znodes.states.get(partition.key)
         if not partition.is_leader or known is None or known.state.leader != partition.broker_id:
             continue
         topic, number = partition.key

@@ -1,6 +1,6 @@
-"""What ZooKeeper has: the one place from which brokers could read anew what they know of the cluster."""
+"""What ZooKeeper has: a broker that starts again loads its view of the cluster from there."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from harness.broker.controller.election import ControllerEpoch
@@ -20,12 +20,14 @@ from harness.broker.zookeeper.znodes import (
     ControllerZnode,
     PartitionStateZnode,
     TopicAssignment,
+    broker_config_path,
     broker_path,
     changed_entity,
     config_change_path,
     decode_config,
     decode_controller_epoch,
     partition_state_path,
+    topic_config_path,
     topic_path,
 )
 from harness.simulation.zookeeper.ensemble import Ensemble
@@ -35,7 +37,7 @@ _CONFIGS = (f"{TOPIC_CONFIGS}/", f"{BROKER_CONFIGS}/")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Truth:
+class Znodes:
     """ZooKeeper's content."""
 
     live: Mapping[int, LiveBroker]
@@ -49,10 +51,10 @@ class Truth:
     configs: Mapping[str, Mapping[str, str]]
     """By the znode's path."""
     unannounced: frozenset[str]
-    """Those of them that no notification names since they were written, and that brokers may have read before."""
+    """Those that were written since brokers were last told to read them."""
 
     @classmethod
-    def of(cls, ensemble: Ensemble) -> "Truth":
+    def of(cls, ensemble: Ensemble) -> "Znodes":
         """Read it; raises MalformedZnode."""
         nodes = ensemble.nodes
         topics = {name: TopicAssignment.decode(name, nodes[topic_path(name)].data) for name in ensemble.names(TOPICS)}
@@ -65,6 +67,7 @@ class Truth:
             for number in assignment.partitions
             if (path := partition_state_path(name, number)) in nodes
         }
+        configs, announced = [path for path in nodes if path.startswith(_CONFIGS)], _announced(ensemble)
         return cls(
             live={
                 int(name): LiveBroker(
@@ -79,12 +82,8 @@ class Truth:
             topics={name: assignment for name, assignment in topics.items() if name not in deleting},
             deleting=deleting,
             states={key: state for key, state in states.items() if key[0] not in deleting},
-            configs={path: decode_config(path, node.data) for path, node in nodes.items() if path.startswith(_CONFIGS)},
-            unannounced=frozenset(
-                path
-                for path, node in nodes.items()
-                if path.startswith(_CONFIGS) and node.mzxid > max(_announced(ensemble, path), default=-1)
-            ),
+            configs={path: decode_config(path, nodes[path].data) for path in configs},
+            unannounced=frozenset(path for path in configs if nodes[path].mzxid > announced.get(path, -1)),
         )
 
     def config(self, path: str) -> Mapping[str, str]:
@@ -106,12 +105,13 @@ def _epoch(ensemble: Ensemble) -> ControllerEpoch | None:
     return ControllerEpoch(value=decode_controller_epoch(node.data), zk_version=node.version) if node else None
 
 
-def _announced(ensemble: Ensemble, path: str) -> Iterator[int]:
-    """Yield when brokers were told to read a configuration."""
-    _, kind, name = path.removeprefix("/").split("/", 2)
-    nodes = ensemble.nodes
-    if kind == TOPICS_KIND and topic_path(name) in nodes and len(ensemble.servers) == 1:  # else one may lag behind
-        yield nodes[topic_path(name)].czxid
+def _announced(ensemble: Ensemble) -> dict[str, int]:
+    """Return when brokers were last told to read each configuration, by its path: the zxid."""
+    nodes, told = ensemble.nodes, dict[str, int]()
+    if len(ensemble.servers) == 1:  # else a broker may have read a new topic's from a server that lagged behind
+        told = {topic_config_path(name): nodes[topic_path(name)].czxid for name in ensemble.names(TOPICS)}
     for change in map(config_change_path, ensemble.names(CONFIG_CHANGES)):
-        if changed_entity(change, nodes[change].data) == (kind, name):
-            yield nodes[change].czxid
+        kind, name = changed_entity(change, nodes[change].data)
+        path = topic_config_path(name) if kind == TOPICS_KIND else broker_config_path(name)
+        told[path] = max(told.get(path, 0), nodes[change].czxid)
+    return told

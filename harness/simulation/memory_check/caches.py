@@ -1,4 +1,4 @@
-"""What brokers know of ZooKeeper's content: properties in force, their replicas, and the metadata for clients."""
+"""Properties, replicas and metadata of brokers, compared with ZooKeeper."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -11,29 +11,29 @@ from harness.broker.server import Broker
 from harness.broker.zookeeper.partition_state import VersionedState
 from harness.broker.zookeeper.znodes import ALL_BROKERS, MalformedZnode, broker_config_path, topic_config_path
 from harness.events import NO_LEADER
-from harness.simulation.rest.truth import Truth
+from harness.simulation.memory_check.znodes import Znodes
 
 
-def of_configurations(broker: Broker, truth: Truth) -> Iterator[str]:
-    """Yield the properties in force that are not those of ZooKeeper over those of the properties file.
+def of_configurations(broker: Broker, znodes: Znodes) -> Iterator[str]:
+    """Yield the properties in force that differ from those of ZooKeeper and the properties file.
 
-    A configuration that was written without a notification, as by a broker that died in between, need not be known.
+    A broker that dies before it writes the notification leaves a configuration that other brokers need not know.
     """
     config, configs = broker.config, broker.topic_configs
     own, default = broker_config_path(str(config.broker_id)), broker_config_path(ALL_BROKERS)
-    if truth.unannounced & {own, default}:
+    if znodes.unannounced & {own, default}:
         return
-    values: dict[str, Any] = {**config.values, **_parsed(truth.config(default)), **_parsed(truth.config(own))}
+    values: dict[str, Any] = {**config.values, **_parsed(znodes.config(default)), **_parsed(znodes.config(own))}
     for name, value in values.items():
         if configs.broker(name) != value:
             yield f"broker property {name}"
     hosted = {partition.key[0] for partition in broker.replicas.replicas.all()}
-    for topic in sorted(hosted & truth.topics.keys()):
+    for topic in sorted(hosted & znodes.topics.keys()):
         path = topic_config_path(topic)
-        text = {name: value for name, value in truth.config(path).items() if name in BY_NAME}
+        text = {name: value for name, value in znodes.config(path).items() if name in BY_NAME}
         expected, known = {**inherited(values), **_parsed(text, parse_topic_config)}, configs.of(topic)
         differing = sorted(name for name, value in expected.items() if known[name] != value)
-        if differing and path not in truth.unannounced:
+        if differing and path not in znodes.unannounced:
             yield f"properties of {topic}: {', '.join(differing)}"
 
 
@@ -47,22 +47,22 @@ def _parsed(
         return {}
 
 
-def of_replicas(broker: Broker, truth: Truth) -> Iterator[str]:
-    """Yield what differs in the replicas of a broker: which they are, their leaders and, of its own leads, the ISR.
+def of_replicas(broker: Broker, znodes: Znodes) -> Iterator[str]:
+    """Yield missing replicas, and replicas with another leader or, where the broker leads, another ISR.
 
-    As in Kafka, a broker may keep a replica that was moved away while its session had ended.
+    As in Kafka, a broker may keep a replica that was moved away while it had no session.
     """
     own, replicas = broker.config.broker_id, broker.replicas.replicas
-    if own in truth.live and broker.broker_epoch != truth.live[own].epoch:
+    if own in znodes.live and broker.broker_epoch != znodes.live[own].epoch:
         yield "broker epoch"
     hosted = {each.key: each for each in replicas.all()}
-    for key in truth.partitions:
-        partition, state = hosted.get(key), truth.states.get(key)
+    for key in znodes.partitions:
+        partition, state = hosted.get(key), znodes.states.get(key)
         if partition is None or state is None:
-            if own in truth.replicas(key) and state is not None and not replicas.is_offline(*key):
+            if own in znodes.replicas(key) and state is not None and not replicas.is_offline(*key):
                 yield f"replica {key[0]}-{key[1]} is not there"
             continue
-        if own in truth.replicas(key) and state.state.leader != NO_LEADER:
+        if own in znodes.replicas(key) and state.state.leader != NO_LEADER:
             for what in _of_replica(partition, state):
                 yield f"replica {key[0]}-{key[1]}: {what}"
 
@@ -82,24 +82,24 @@ def _of_replica(partition: Partition, known: VersionedState) -> Iterator[str]:
             yield "the write of its ISR does not end"
 
 
-def of_metadata(broker: Broker, truth: Truth) -> Iterator[str]:
+def of_metadata(broker: Broker, znodes: Znodes) -> Iterator[str]:
     """Yield what differs in the metadata that a broker tells clients.
 
-    As in Kafka, a broker may keep a deleted topic that it missed the end of: no later request names it.
+    As in Kafka, a broker that missed the deletion of a topic may keep it: no later request names the topic.
     """
     metadata = broker.metadata
-    if metadata.controller_id != truth.controller:
+    if metadata.controller_id != znodes.controller:
         yield "metadata: controller"
-    registrations = {number: each.registration for number, each in truth.live.items()}
-    alive = {each.broker_id: (dict(each.endpoints), each.rack or "") for each in metadata.alive_brokers()}
-    if alive != {
-        number: ({end.name: (end.host, end.port) for end in each.endpoints}, each.rack)
-        for number, each in registrations.items()
-    }:
+    known = {each.broker_id: (dict(each.endpoints), each.rack or "") for each in metadata.alive_brokers()}
+    registered = {
+        number: ({end.name: (end.host, end.port) for end in live.registration.endpoints}, live.registration.rack)
+        for number, live in znodes.live.items()
+    }
+    if known != registered:
         yield "metadata: live brokers"
-    for key in truth.partitions:
-        info, state = metadata.partition(*key), truth.states.get(key)
-        if state is not None and (info is None or _told(info) != _told_by(state, truth.replicas(key))):
+    for key in znodes.partitions:
+        info, state = metadata.partition(*key), znodes.states.get(key)
+        if state is not None and (info is None or _told(info) != _told_by(state, znodes.replicas(key))):
             yield f"metadata: {key[0]}-{key[1]}"
 
 

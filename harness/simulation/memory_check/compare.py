@@ -1,26 +1,29 @@
-"""What differs between the memory of each broker and what it would read anew, once a cluster is at rest."""
+"""What differs between the memory of each broker and what it would load after a restart, in a cluster at rest.
+
+At rest means that the load has ended and no fault is in force.
+"""
 
 import asyncio
 
 from harness.broker.zookeeper.znodes import MalformedZnode
 from harness.events import ControllerElected, ControllerEvent
 from harness.simulation.cluster import SimulatedCluster
-from harness.simulation.rest.of_controller import of_controller
-from harness.simulation.rest.of_coordinators import of_groups, of_transactions
-from harness.simulation.rest.of_followers import of_followers
-from harness.simulation.rest.of_logs import of_logs
-from harness.simulation.rest.of_zookeeper import of_configurations, of_metadata, of_replicas
-from harness.simulation.rest.truth import Truth
+from harness.simulation.memory_check.caches import of_configurations, of_metadata, of_replicas
+from harness.simulation.memory_check.controller import of_controller
+from harness.simulation.memory_check.coordinators import of_groups, of_transactions
+from harness.simulation.memory_check.followers import of_followers
+from harness.simulation.memory_check.logs import of_logs
+from harness.simulation.memory_check.znodes import Znodes
 from harness.store.phase_log import PhaseNotes
 from harness.system.process_state import ProcessState
 
 LOOK_EVERY_S = 1.0
 AT_REST_S = 20.0
-"""By then all know of an ISR change: leaders announce it within 7.5 s."""
+"""Long enough for an ISR change, which leaders announce within 7.5 s."""
 
 
 async def note_differences(cluster: SimulatedCluster, notes: PhaseNotes) -> None:
-    """Have each broker that runs write down what differs, when the load has ended and no fault is in force."""
+    """Compare a cluster at rest; each broker that runs writes its differences to its log."""
     try:
         found = await differences_at_rest(cluster)
     except Exception as error:  # noqa: BLE001  what the schedule has shown before must not be lost
@@ -32,7 +35,7 @@ async def note_differences(cluster: SimulatedCluster, notes: PhaseNotes) -> None
 
 
 async def differences_at_rest(cluster: SimulatedCluster) -> dict[int, list[str]]:
-    """Return, for each broker that runs, what differs in every look while no client asks for anything."""
+    """Return what differs on each broker in every look of `AT_REST_S`."""
     clock = asyncio.get_running_loop().time
     end_s, lasting = clock() + AT_REST_S, _now(cluster)
     while any(lasting.values()) and clock() < end_s:
@@ -46,20 +49,20 @@ def _now(cluster: SimulatedCluster) -> dict[int, list[str]]:
     running = {key: each for key, each in cluster.brokers.items() if each.state is ProcessState.RUNNING}
     brokers = {key: each.broker for key, each in running.items() if each.broker is not None and each.broker.ledger}
     try:
-        truth = Truth.of(cluster.ensemble)
+        znodes = Znodes.of(cluster.ensemble)
     except MalformedZnode:  # a fault has left it
         return {}
-    if _has_failed(cluster, truth.controller):
+    if _has_failed(cluster, znodes.controller):
         return {}
     return {
         key: [
-            *of_controller(broker, truth, brokers),
-            *of_configurations(broker, truth),
-            *of_replicas(broker, truth),
-            *of_metadata(broker, truth),
-            *of_followers(broker, truth, brokers),
-            *of_groups(broker, truth),
-            *of_transactions(broker, truth),
+            *of_controller(broker, znodes, brokers),
+            *of_configurations(broker, znodes),
+            *of_replicas(broker, znodes),
+            *of_metadata(broker, znodes),
+            *of_followers(broker, znodes, brokers),
+            *of_groups(broker, znodes),
+            *of_transactions(broker, znodes),
             *of_logs(broker, running[key].disks),
         ]
         for key, broker in brokers.items()
@@ -67,7 +70,7 @@ def _now(cluster: SimulatedCluster) -> dict[int, list[str]]:
 
 
 def _has_failed(cluster: SimulatedCluster, controller: int) -> bool:
-    """Return whether an event of the controller has failed since its election: it may have changed a part only."""
+    """Return whether the controller has failed to handle an event since its election: its view may be half changed."""
     for logged in reversed(cluster[controller].log.events if controller in cluster.brokers else ()):
         if isinstance(logged.event, ControllerElected):
             return False

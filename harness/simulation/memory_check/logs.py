@@ -1,4 +1,4 @@
-"""What brokers know of their logs, beside what a start would read from their disks."""
+"""Logs in memory, compared with the logs that a restart would load from the disks."""
 
 from collections.abc import Iterator, Mapping
 from functools import partial
@@ -19,7 +19,7 @@ _LOOKUPS = 8
 
 
 def of_logs(broker: Broker, disks: Mapping[str, MemoryStorage]) -> Iterator[str]:
-    """Yield what differs after a start on copies of the disks: as they are, and as a loss of power leaves them."""
+    """Yield what differs after a restart on copies of the disks: as they are, and as a loss of power leaves them."""
     replicas = broker.replicas.replicas
     for name, disk in disks.items():
         if disk.failing is not None or replicas.logs.has_failed(name):
@@ -42,54 +42,54 @@ def _after_start(
     expired_ms = partial(producers_expired_ms, broker.config, broker.replicas.wall_ms)
     manager = LogManager(disk, rules=broker.replicas.rules, expired_ms=expired_ms)
     try:
-        loaded = {(each.topic, each.partition): each for each in manager.load()}
+        recoveries = {(each.topic, each.partition): each for each in manager.load()}
     except StorageError as error:
         yield f"its logs cannot be opened: {error}"
         return
     for key, log in logs.items():
-        anew, when = manager.get(*key), "a loss of power" if power_lost else "a start"
-        if anew is None:
+        loaded, when = manager.get(*key), "a loss of power" if power_lost else "a restart"
+        if loaded is None:
             differences = [] if power_lost else ["is not there"]
         elif power_lost:
-            differences = list(_after_power_loss(log, anew, loaded[key]))
+            differences = list(_after_power_loss(log, loaded, recoveries[key]))
         else:
-            differences = list(_of_log(log, anew))
+            differences = list(_of_log(log, loaded))
         for what in differences:
             yield f"log {key[0]}-{key[1]} after {when}: {what}"
     manager.close()
 
 
-def _of_log(log: Log, anew: Log) -> Iterator[str]:
-    cleaned = log.cleaned_to is not None
-    if anew.log_end_offset > log.log_end_offset or (anew.log_end_offset < log.log_end_offset and not cleaned):
+def _of_log(log: Log, loaded: Log) -> Iterator[str]:
+    cleaned, end = log.cleaned_to is not None, log.log_end_offset
+    if loaded.log_end_offset > end or (loaded.log_end_offset < end and not cleaned):
         yield "end"
         return
-    if anew.log_start_offset > log.log_start_offset:
+    if loaded.log_start_offset > log.log_start_offset:
         yield "start"
         return
-    if [each.base_offset for each in anew.segments] != [each.base_offset for each in log.segments]:
+    if [each.base_offset for each in loaded.segments] != [each.base_offset for each in log.segments]:
         yield "segments"
-    if _epochs(anew, log) != _epochs(log, log):
+    if _epochs(loaded, log) != _epochs(log, log):
         yield "leader epochs"
-    if (anew.cleaned_to is None) != (log.cleaned_to is None):
-        yield "whether offsets may be missing"
+    if (loaded.cleaned_to is None) != (log.cleaned_to is None):
+        yield "mark for missing offsets"
     if cleaned:
         return  # a cleaner removes what indexes and producers are read from
-    anew.advance_log_start(log.log_start_offset)  # its checkpoint is written from time to time
-    if _found(anew, log) != _found(log, log):
-        yield "what its indexes find"
-    if dict(anew.producers.open_transactions) != dict(log.producers.open_transactions):
+    loaded.advance_log_start(log.log_start_offset)  # its checkpoint is written from time to time
+    if _found(loaded, log) != _found(log, log):
+        yield "lookups"
+    if dict(loaded.producers.open_transactions) != dict(log.producers.open_transactions):
         yield "open transactions"
     span = log.log_start_offset, log.log_end_offset
-    if anew.aborted_transactions(*span) != log.aborted_transactions(*span):
+    if loaded.aborted_transactions(*span) != log.aborted_transactions(*span):
         yield "aborted transactions"
-    known, read = _sequences(log), _sequences(anew)
+    known, read = _sequences(log), _sequences(loaded)
     if differing := sorted(key for key in known.keys() & read.keys() if known[key] != read[key]):
         yield f"producers {differing}"
 
 
 def _found(log: Log, of: Log) -> list[Any]:
-    """Return which batches and records are found by some offsets and their timestamps."""
+    """Return the batches and records that lookups by some offsets and timestamps find."""
     start, end = of.log_start_offset, of.log_end_offset
     found: list[Any] = [log.youngest_record()]
     for offset in range(start, end, max(1, (end - start) // _LOOKUPS)):
@@ -100,7 +100,7 @@ def _found(log: Log, of: Log) -> list[Any]:
 
 
 def _epochs(log: Log, of: Log) -> list[tuple[int, int]]:
-    """Return the epochs of records that are there, with their first offsets."""
+    """Return the leader epochs of the records of a log, with their first offsets."""
     start, end = of.log_start_offset, of.log_end_offset
     return [(each.epoch, each.start_offset) for each in log.epochs.entries if start < each.start_offset < end]
 
@@ -113,15 +113,15 @@ def _sequences(log: Log) -> dict[int, tuple[int, int | None]]:
     }
 
 
-def _after_power_loss(log: Log, anew: Log, loaded: LoadedLog) -> Iterator[str]:
-    """Yield what is wrong with what is left of a log: what was synced is there, and no other records are."""
-    if anew.log_end_offset < min(loaded.recovery_point, log.log_end_offset):
+def _after_power_loss(log: Log, loaded: Log, recovery: LoadedLog) -> Iterator[str]:
+    """Yield what is wrong in the log that is left: it must have what was synced, and no other records."""
+    if loaded.log_end_offset < min(recovery.recovery_point, log.log_end_offset):
         yield "end before the recovery point"
-    if log.cleaned_to is not None or anew.cleaned_to is not None:
+    if log.cleaned_to is not None or loaded.cleaned_to is not None:
         return
-    start = max(log.log_start_offset, anew.log_start_offset)
-    end = min(log.log_end_offset, anew.log_end_offset)
-    if start < end and _batches(anew, start, end) != _batches(log, start, end):
+    start = max(log.log_start_offset, loaded.log_start_offset)
+    end = min(log.log_end_offset, loaded.log_end_offset)
+    if start < end and _batches(loaded, start, end) != _batches(log, start, end):
         yield "records"
 
 
