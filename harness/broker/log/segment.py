@@ -71,6 +71,11 @@ class Segment:
         return self._index.max_timestamp
 
     @property
+    def has_index(self) -> bool:
+        """Whether its index is on disk, or there is nothing to index."""
+        return not self.size or self._index.is_on_disk
+
+    @property
     def index_entries(self) -> int:
         """How many entries its index has, beside the one of its first batch, while the segment grows."""
         return len(self._index.live()) - 1

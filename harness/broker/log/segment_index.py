@@ -100,6 +100,11 @@ class SegmentIndex:
         """Return the paths of the files."""
         return [path for path in (self._stem + OFFSETS, self._stem + TIMES) if self._storage.exists(path)]
 
+    @property
+    def is_on_disk(self) -> bool:
+        """Whether the file with offsets is there."""
+        return self._storage.exists(self._stem + OFFSETS)
+
     def close(self) -> None:
         """Stop writing."""
         self._turns += 1

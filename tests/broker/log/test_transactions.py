@@ -166,6 +166,22 @@ def test_an_index(storage: MemoryStorage, data: bytes, what: str) -> None:
     assert aborted(again) == [(7, 0, 1, 2)]
 
 
+@pytest.mark.parametrize("clean", [pytest.param(True, id="clean stop"), pytest.param(False, id="kill")])
+def test_a_segment_without_any_index_gets_all_of_them(storage: MemoryStorage, clean: bool) -> None:
+    log = new_log(storage, replace(SMALL, segment_bytes=200))
+    written(log, "7 writes", "7 aborts", "- writes", "- writes", "- writes", "8 writes", "8 aborts", "- writes")
+    before = aborted(log)
+    log.flush()
+    log.seal()
+    log.close()
+    for name in storage.list("t-0"):
+        if name.endswith("index"):
+            storage.remove(f"t-0/{name}")
+    again, _ = opened(storage, clean=clean, recovery_point=log.log_end_offset)
+    assert len(again.segments) > 2
+    assert aborted(again) == before == [(7, 0, 1, 2), (8, 5, 6, 7)]
+
+
 def test_with_the_planted_bug_recovery_forgets_what_was_aborted(storage: MemoryStorage) -> None:
     written(new_log(storage), "7 writes", "7 aborts")
     assert aborted(opened(storage, rules=rules_with(["aborted-forgotten-at-recovery"]))[0]) == []

@@ -59,9 +59,14 @@ def test_recovery_makes_the_same_index_again(storage: MemoryStorage) -> None:
 
 
 def test_a_start_from_kafkas_own_files_knows_what_kafka_knew(storage: MemoryStorage) -> None:
-    reference = replicated(MemoryStorage(), at_once=True)
+    reference_storage = MemoryStorage()
+    reference = replicated(reference_storage, at_once=True)
     storage.make_folder("t-0")
-    for name, data in GOLDEN.items():
+    reference.seal()
+    indexes = {
+        name: reference_storage.read(f"t-0/{name}") for name in reference_storage.list("t-0") if name.endswith(".index")
+    }
+    for name, data in (GOLDEN | indexes).items():
         storage.replace(f"t-0/{name}", data)
     storage.replace("t-0/leader-epoch-checkpoint", b"0\n1\n0 0\n")
     log, _ = opened(storage, clean=True, recovery_point=20, settings=SETTINGS)
