@@ -145,7 +145,10 @@ LEADER_KEEPS_LOG = Rule(
 )
 TRUNCATION_BACK = Rule(
     id="replica.truncation-back",
-    sentence="A truncation cuts the log from its end backwards, unless the leader has deleted all that the log has.",
+    sentence=(
+        "A truncation cuts the log from its end backwards, unless the log is empty, or the leader has deleted all that "
+        "it has."
+    ),
     source="UnifiedLog.truncateTo, UnifiedLog.truncateFullyAndStartAt",
 )
 START_CONTINUES = Rule(
@@ -409,7 +412,9 @@ def truncates(state: Replica | None, event: Event) -> Replica | Illegal:
     )
     if state.role == LEADER:
         return Illegal(LEADER_KEEPS_LOG, after)
-    if not _same(end, event["log_end_offset"]) or (end is not None and to > end and not full):
+    grows = end is not None and to > end and not full
+    keeps_nothing = full and end is not None and to < end and not _same(state.log_start, end)
+    if not _same(end, event["log_end_offset"]) or grows or keeps_nothing:
         return Illegal(TRUNCATION_BACK, after)
     return after
 

@@ -53,6 +53,9 @@ test_the_course_of_the_high_watermark = table_of("I11", CASES)
 CUT = truncated(2, 9, 4, high_watermark=6, epoch=2)
 
 CUTS = {
+    "an empty log, which begins anew with a whole batch": passes(
+        RISE, truncated(2, 6, 4, high_watermark=6, epoch=2, reason="full")
+    ),
     "down to the high watermark": passes(RISE, truncated(2, 9, 6, high_watermark=6, epoch=2)),
     "below the high watermark": fails(RISE, CUT, offsets=[4]),
     "after an unclean election": excused(RISE, CUT, elected_uncleanly(1, 2), settings=UNCLEAN, offsets=[4]),

@@ -74,6 +74,12 @@ class OffsetOutOfRange(Exception):
 class OffsetsOutOfOrder(Exception):
     """A follower received a batch that does not follow its log end; nothing was written."""
 
+    def __init__(self, message: str, first_offset: int, last_offset: int) -> None:
+        super().__init__(message)
+        self.first_offset = first_offset
+        """Of all batches that were received."""
+        self.last_offset = last_offset
+
 
 @value_class(frozen=True, slots=True, kw_only=True)
 class AppendInfo:
@@ -226,8 +232,11 @@ class Log:
                 validate_for_follower(batch, header)
                 gaps |= header.base_offset > expected
                 if header.base_offset < expected:
+                    received = [each for each, _ in iter_batches(records)]
                     raise OffsetsOutOfOrder(
-                        f"{self.folder}: the leader sent offset {header.base_offset}, expected {expected} or later"
+                        f"{self.folder}: the leader sent offset {header.base_offset}, expected {expected} or later",
+                        received[0].base_offset,
+                        received[-1].last_offset,
                     )
                 headers.append(header)
                 expected = header.last_offset + 1

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from harness.broker.log.epoch_cache import EpochEnd
-from harness.broker.log.log import AppendInfo, InvalidRecords, Log, OffsetOutOfRange
+from harness.broker.log.log import AppendInfo, InvalidRecords, Log, OffsetOutOfRange, OffsetsOutOfOrder
 from harness.broker.log.retention import delete_old_segments
 from harness.broker.log.verification import Verification
 from harness.broker.replicas.partition_lines import Role, appended, marked, refused
@@ -337,11 +337,22 @@ class Partition:
     def append_as_follower(self, records: bytes) -> None:
         """Append the leader's batches unchanged.
 
+        The leader's log may start within a batch (DeleteRecords); an empty follower then gets all of it, and moves its
+        own start when that is committed (`Partition.appendRecordsToFollowerOrFutureReplica`).
+
         Raises:
             InvalidRecords: it is corrupt; nothing was written.
             OffsetsOutOfOrder: it starts before the log's end; nothing was written.
         """
-        self._log_appended("follower", self.log.append_as_follower(records))
+        try:
+            written = self.log.append_as_follower(records)
+        except OffsetsOutOfOrder as unexpected:
+            start, end = self.log.log_start_offset, self.log.log_end_offset
+            if start < end or not unexpected.first_offset < end <= unexpected.last_offset:
+                raise
+            self.restart_at(unexpected.first_offset)
+            written = self.log.append_as_follower(records)
+        self._log_appended("follower", written)
 
     def follow_high_watermark(self, leader_high_watermark: int) -> bool:
         """Apply the leader's high watermark up to the own log's end; return whether it moved."""
@@ -364,7 +375,7 @@ class Partition:
         self.note_stable_offset()
 
     def restart_at(self, offset: int) -> None:
-        """Drop the whole log and continue at `offset`, the leader's first one."""
+        """Drop the whole log and continue at `offset`, where the leader's log or its first batch begins."""
         self._log_truncation(offset, TruncationCause(reason="full"))
         start = self.log.log_start_offset
         self.log.truncate_fully_and_start_at(offset)

@@ -93,7 +93,8 @@ class HighWatermark(Check):
         )
 
     def _truncated(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
-        below = facts["truncations"].where(F.col("to_offset") < F.col("high_watermark"))
+        # An empty log is cut fully to begin with all of the batch within which its leader's log starts.
+        below = facts["truncations"].where((F.col("to_offset") < F.col("high_watermark")) & (F.col("reason") != "full"))
         rows = with_unclean_election(below, facts["leader_epochs"], settings, since="asked_epoch", until="leader_epoch")
         return finding(
             rows,

@@ -5,7 +5,7 @@ import pytest
 from harness.broker.log.checkpoint import HIGH_WATERMARKS, write_offsets
 from harness.broker.log.directories import DataDirectory, LogDirectories
 from harness.broker.log.directory import LogDirectory
-from harness.broker.log.log import InvalidRecords
+from harness.broker.log.log import InvalidRecords, OffsetsOutOfOrder
 from harness.broker.log.manager import LogManager
 from harness.broker.metadata_cache import MetadataCache
 from harness.broker.replicas.in_force import ConfigurationsInForce
@@ -118,6 +118,45 @@ def test_truncation_takes_the_high_watermark_down_and_is_announced_before_it_hap
     assert (truncated.log_end_offset, truncated.to, truncated.high_watermark) == (2, 1, 2)
     assert isinstance(moved, HighWatermark)
     assert (moved.old, moved.new, moved.log_end_offset) == (2, 1, 1)
+
+
+def following_from(offset: int) -> tuple[Partition, list[Event]]:
+    partition, events = replica()
+    partition.make_follower(state(leader=OTHER))
+    partition.restart_at(offset)
+    del events[:]
+    return partition, events
+
+
+def test_an_empty_follower_takes_all_of_the_batch_within_which_its_leader_starts() -> None:
+    partition, events = following_from(54)
+    partition.append_as_follower(batch(4, base_offset=52, epoch=0))
+    log = partition.log
+    assert (log.log_start_offset, log.log_end_offset, partition.high_watermark) == (52, 56, 52)
+    truncated, *_, appended = events
+    assert isinstance(truncated, Truncate)
+    assert (truncated.log_end_offset, truncated.to, truncated.reason) == (54, 52, "full")
+    assert isinstance(appended, Append)
+    assert (appended.base_offset, appended.last_offset) == (52, 55)
+    assert partition.follow_high_watermark(56)
+    partition.follow_log_start(54)
+    assert log.log_start_offset == 54
+
+
+@pytest.mark.parametrize(
+    ("held", "base_offset", "count"),
+    [
+        pytest.param(1, 53, 4, id="the follower has records"),
+        pytest.param(0, 52, 2, id="the batch ends before the log starts"),
+    ],
+)
+def test_another_batch_before_the_end_is_refused(held: int, base_offset: int, count: int) -> None:
+    partition, _ = following_from(54)
+    if held:
+        partition.append_as_follower(batch(held, base_offset=54, epoch=0))
+    with pytest.raises(OffsetsOutOfOrder, match=f"sent offset {base_offset}, expected {54 + held} or later"):
+        partition.append_as_follower(batch(count, base_offset=base_offset, epoch=0))
+    assert partition.log.log_end_offset == 54 + held
 
 
 def test_truncating_at_the_end_cleans_the_epochs_and_is_no_event() -> None:
