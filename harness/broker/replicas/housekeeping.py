@@ -2,12 +2,13 @@
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from harness.broker.background import every, reported
 from harness.broker.configs.config import BrokerConfig
 from harness.broker.configs.config_types import LONG_MAX
+from harness.broker.replicas.partition import Partition
 from harness.broker.replicas.replicas import Replicas
 from harness.broker.state_log import StateLog
 from harness.events import ProducersExpired
@@ -56,8 +57,14 @@ class Housekeeping:
         await self._retain()
         await every(self._seconds("log.retention.check.interval.ms"), self._retain, name="retention")
 
-    async def _retain(self) -> None:
+    def _hosted(self) -> Iterator[Partition]:
+        """Yield the replicas that are still there when it is their turn: the log of another one is closed."""
         for partition in self.replicas.all():
+            if self.replicas.get(*partition.key) is partition:
+                yield partition
+
+    async def _retain(self) -> None:
+        for partition in self._hosted():
             log = partition.log
             try:
                 deleted = partition.retain(self.wall_ms())
@@ -72,9 +79,8 @@ class Housekeeping:
     async def _sync(self) -> None:
         """Sync the logs that are due; without a scheduler none is, whatever `flush.ms` says."""
         now_s = asyncio.get_running_loop().time()
-        partitions = self.replicas.all()
-        self._synced_s = {each.key: self._synced_s.get(each.key, now_s) for each in partitions}
-        for partition in partitions:
+        self._synced_s = {each.key: self._synced_s.get(each.key, now_s) for each in self.replicas.all()}
+        for partition in self._hosted():
             log = partition.log
             due = now_s - self._synced_s[partition.key] >= log.settings.flush_ms / 1000
             if due and log.recovery_point < log.log_end_offset:
