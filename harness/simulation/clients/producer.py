@@ -204,7 +204,10 @@ class SimulatedProducer:
             self._acknowledged(key, batch, partition.base_offset)
         else:
             self._again(key, batch, partition.error_code)
-        self._pump(key)
+        keys = list(self._queues)
+        following = keys.index(key) + 1
+        for each in (*keys[following:], *keys[:following]):  # one that always has records leaves room to others
+            self._pump(each)
 
     def _acknowledged(self, _key: TopicPartition, batch: Sequence[Pending], base_offset: int) -> None:
         for delta, pending in enumerate(batch):
