@@ -1,6 +1,8 @@
-"""What an administrator asks for under load: topics of its own, configurations, a group of its own, and descriptions.
+"""What an administrator asks for under load: topics of its own, configurations, groups of its own, and descriptions.
 
-Topics of the load keep their records and their replicas: only properties that lose nothing change for them.
+Topics of the load keep their records and their replicas: only properties that lose nothing change for them. With
+`transacts` it also writes to its own topics, and commits offsets of its groups, within transactions that last while it
+asks for other things.
 """
 
 import random
@@ -25,6 +27,10 @@ COLLIDING_SHARE = 0.15
 """How often a new topic's name differs by '.' and '_' alone from that of another one, which Kafka refuses."""
 APPENDED_SHARE = 0.2
 """How often a change of configuration appends to a list."""
+TIMEOUTS_MS = (1, 100)
+"""What a request may state as its time-out, far less than the controller may need."""
+SHORT_SHARE = 0.2
+"""How often it does."""
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state")
 """Their replicas move between directories as others do."""
 
@@ -58,6 +64,13 @@ class Action(StrEnum):
     DESCRIBE_GROUPS = "describe-groups"
     LIST_TRANSACTIONS = "list-transactions"
     DESCRIBE_TRANSACTIONS = "describe-transactions"
+    INIT_PRODUCER = "init-producer"
+    """Asks any broker for the number of a producer without a transactional id."""
+    WRITE = "write"
+    """Writes a record within the open transaction, or a new one."""
+    SEND_OFFSETS = "send-offsets"
+    """Commits an offset within the open transaction, or a new one."""
+    END_TRANSACTION = "end-transaction"
 
 
 WEIGHTS: Mapping[Action, int] = {
@@ -85,6 +98,10 @@ WEIGHTS: Mapping[Action, int] = {
     Action.DESCRIBE_GROUPS: 2,
     Action.LIST_TRANSACTIONS: 3,
     Action.DESCRIBE_TRANSACTIONS: 1,
+    Action.INIT_PRODUCER: 2,
+    Action.WRITE: 6,
+    Action.SEND_OFFSETS: 4,
+    Action.END_TRANSACTION: 3,
 }
 """How often each is asked for, in proportion."""
 OF_TOPICS: Mapping[str, tuple[str | None, ...]] = {
@@ -93,6 +110,7 @@ OF_TOPICS: Mapping[str, tuple[str | None, ...]] = {
     "flush.ms": (None, "1000"),
     "index.interval.bytes": (None, "0", "500"),
     "min.cleanable.dirty.ratio": (None, "0", "0.3"),
+    "min.compaction.lag.ms": (None, "0", "1000", "4000"),
     "compression.type": (None, "gzip", "lz4", "producer"),
 }
 """What may change for any topic without a loss, and to what; None for what its brokers have."""
@@ -106,9 +124,18 @@ OF_BROKERS: Mapping[str, tuple[str | None, ...]] = {
 LIST_OF_TOPICS, LIST_OF_BROKERS = "cleanup.policy", "log.cleanup.policy"
 """Lists that a policy may be appended to. Of brokers that is only checked: it would take records of the load."""
 OF_OWN_TOPICS = frozenset(
-    {Action.ADD_PARTITIONS, Action.DELETE_TOPIC, Action.REPLACE_CONFIG, Action.REASSIGN, Action.CANCEL_REASSIGNMENT}
+    {
+        Action.ADD_PARTITIONS,
+        Action.DELETE_TOPIC,
+        Action.REPLACE_CONFIG,
+        Action.REASSIGN,
+        Action.CANCEL_REASSIGNMENT,
+        Action.WRITE,
+    }
 )
 """What it asks for of no other topic than its own."""
+IN_TRANSACTIONS = frozenset({Action.WRITE, Action.SEND_OFFSETS, Action.END_TRANSACTION})
+"""What it asks for with `transacts` alone."""
 EXISTS, UNKNOWN_TOPIC = "TOPIC_ALREADY_EXISTS", "UNKNOWN_TOPIC_OR_PART"
 """What errors begin with that say whether there is a topic; librdkafka's name of the second one is shorter."""
 
@@ -136,6 +163,8 @@ class Request:
     """Whether the cluster only checks it."""
     lucky: float = 0.0
     """From 0 to 1: which broker is asked, where any may be."""
+    timeout_ms: int | None = None
+    """What the request states for how long the cluster may take; None for as long as the client waits."""
 
 
 class Administering:
@@ -145,17 +174,16 @@ class Administering:
         """`actions`: those that the client can carry out."""
         self.interval_s: float = plan.parameters["interval_s"]
         self.group = plan.process
+        self._groups = (self.group, f"{self.group}-second")
         self._configurable: list[str] = plan.parameters["configures"]
         self._created_topics = 0
-        self._collided: set[str] = set()
-        """Names that differ from that of another topic by '.' and '_' alone, each asked for once."""
-        self._moved: set[str] = set()
-        """Topics that were reassigned, each once: a second target while the first is on its way may leave a replica in
-        the ISR that Kafka's controller takes for one that does not exist (`onPartitionReassignment`)."""
+        self._named: set[str] = set()
+        """Names of topics, each asked for once."""
         self._topics = plan.topics
         self.own: dict[str, int] = {}
         """Partitions of each of its topics that there seem to be."""
-        self._actions = [action for action in Action if action in actions]
+        left_out = frozenset() if plan.parameters["transacts"] else IN_TRANSACTIONS
+        self._actions = [action for action in Action if action in actions and action not in left_out]
         self._rng = random.Random(plan.seed)  # noqa: S311  repeatable, not secret
         self._recorder = recorder
 
@@ -169,10 +197,12 @@ class Administering:
                 topic = self._rng.choice(own)
                 return self._request(action, topic=topic, partitions=self.own[topic] + 1, tried=self._tries())
             case Action.REASSIGN:
-                topic = self._rng.choice([each for each in own if each not in self._moved])
-                self._moved.add(topic)
+                topic = self._rng.choice(own)
                 partition = self._rng.randrange(self.own[topic])
-                return self._request(action, topic=topic, partition=partition, replicas=self._rng.randint(1, 2))
+                return self._request(action, topic=topic, partition=partition, replicas=self._rng.randint(1, 3))
+            case Action.WRITE:
+                topic = self._rng.choice(own)
+                return self._request(action, topic=topic, partition=self._rng.randrange(self.own[topic]))
             case Action.DELETE_TOPIC | Action.CANCEL_REASSIGNMENT:
                 topic = self._rng.choice(own)
                 partition = -1 if action is Action.DELETE_TOPIC else self._rng.randrange(self.own[topic])
@@ -196,10 +226,11 @@ class Administering:
             case Action.MOVE_REPLICA:
                 topic, partition = self._rng.choice([self._partition(), (self._rng.choice(INTERNAL_TOPICS), 0)])
                 return self._request(action, topic=topic, partition=partition)
-            case Action.COMMIT_OFFSET | Action.DELETE_OFFSET | Action.FETCH_OFFSETS:
+            case Action.COMMIT_OFFSET | Action.DELETE_OFFSET | Action.FETCH_OFFSETS | Action.SEND_OFFSETS:
                 return self._of_group(action, *self._partition())
             case _:
-                return self._request(action, topic=self._rng.choice([*own, *self._topics]), group=self.group)
+                topic, group = self._rng.choice([*own, *self._topics]), self._rng.choice(self._groups)
+                return self._request(action, topic=topic, group=group)
 
     def _action(self) -> Action:
         """Return the next action; what needs a topic of its own waits until there is one."""
@@ -208,8 +239,6 @@ class Administering:
             return Action.DELETE_TOPIC
         if not self.own and (action in OF_OWN_TOPICS or (action is Action.CONFIGURE_TOPIC and not self._configurable)):
             return Action.CREATE_TOPIC
-        if action is Action.REASSIGN and self._moved.issuperset(self.own):
-            return Action.LIST_REASSIGNMENTS
         return action
 
     def _created(self) -> Request:
@@ -227,12 +256,14 @@ class Administering:
         )
 
     def _name(self) -> str:
-        colliding = [other for each in self.own if (other := _colliding(each)) != each and other not in self._collided]
+        colliding = [other for each in self.own if (other := _colliding(each)) not in self._named]
         if colliding and self._rng.random() < COLLIDING_SHARE:
-            self._collided.add(colliding[0])
-            return colliding[0]
-        self._created_topics += 1
-        return self._rng.choice(SEPARATORS).join((self.group, "topic", str(self._created_topics)))
+            name = colliding[0]
+        else:
+            self._created_topics += 1
+            name = self._rng.choice(SEPARATORS).join((self.group, "topic", str(self._created_topics)))
+        self._named.add(name)
+        return name
 
     def _appended(self, action: Action, topic: str, name: str, *, tried: bool) -> Request:
         return self._request(action, topic=topic, config={name: "compact"}, appends=True, tried=tried)
@@ -242,7 +273,7 @@ class Administering:
             action,
             topic=topic,
             partition=partition,
-            group=self.group,
+            group=self._rng.choice(self._groups),
             offset=self._rng.randint(0, 1000),
             retention_ms=self._rng.choice(RETENTIONS_MS),
         )
@@ -291,6 +322,7 @@ class Administering:
             appends=appends,
             tried=tried,
             lucky=self._rng.random(),
+            timeout_ms=self._rng.choice(TIMEOUTS_MS) if self._rng.random() < SHORT_SHARE else None,
         )
 
     # --- answers ---
@@ -314,8 +346,10 @@ class Administering:
             self.own.pop(request.topic, None)
 
     def unanswered(self, request: Request, error: str) -> None:
-        """Take note that it is unknown what became of a request."""
+        """Take note that it is unknown what became of a request; a topic that was to be created may be there."""
         self._recorder.end(request.invoked, OpType.INFO, error=error)
+        if request.action is Action.CREATE_TOPIC and not request.tried and len(self.own) < OWN_TOPICS:
+            self.own.setdefault(request.topic, request.partitions)
 
 
 def _colliding(name: str) -> str:

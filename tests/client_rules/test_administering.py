@@ -5,14 +5,26 @@ from collections.abc import Collection
 
 import pytest
 
-from harness.client_rules.administering import OF_OWN_TOPICS, OWN_TOPICS, Action, Administering, Request
+from harness.client_rules.administering import (
+    IN_TRANSACTIONS,
+    OF_OWN_TOPICS,
+    OWN_TOPICS,
+    TIMEOUTS_MS,
+    Action,
+    Administering,
+    Request,
+)
 from harness.contracts.workloads import ClientPlan
 from harness.store.history import Operation, OpType
 from harness.store.recording import Recorder
 
 
 def administering(
-    *, configures: Collection[str] = (), actions: Collection[Action] = frozenset(Action), seed: int = 3
+    *,
+    configures: Collection[str] = (),
+    actions: Collection[Action] = frozenset(Action),
+    seed: int = 3,
+    transacts: bool = True,
 ) -> tuple[Administering, list[Operation]]:
     written: list[Operation] = []
     plan = ClientPlan(
@@ -22,7 +34,7 @@ def administering(
         bootstrap_servers="",
         topics={"orders": 2},
         seed=seed,
-        parameters={"interval_s": 0.1, "configures": [*configures]},
+        parameters={"interval_s": 0.1, "configures": [*configures], "transacts": transacts},
     )
     return Administering(plan, Recorder(plan.process, written.append, lambda: 0), actions), written
 
@@ -45,6 +57,16 @@ def test_every_action_is_asked_for_and_topics_of_its_own_alone_change_their_part
     assert "orders" in {request.topic for request in requests if request.action is Action.CONFIGURE_TOPIC}
     assert [each.mode for each in written[::2]] == [request.action for request in requests]
     assert {each.type for each in written[1::2]} == {OpType.OK}
+
+
+def test_nothing_is_asked_for_in_transactions_unless_the_scenario_says_so() -> None:
+    asked = {request.action for request in carried_out(administering(transacts=False)[0], 600)}
+    assert asked == set(Action) - IN_TRANSACTIONS
+
+
+def test_some_requests_leave_the_cluster_less_time_than_it_may_need() -> None:
+    requests = carried_out(administering()[0], 600)
+    assert {request.timeout_ms for request in requests} == {None, *TIMEOUTS_MS}
 
 
 def test_some_names_differ_from_another_one_by_dots_and_underscores_and_each_is_asked_for_once() -> None:
@@ -82,10 +104,10 @@ def test_one_seed_makes_the_same_requests() -> None:
     assert one == other != third
 
 
-def test_a_topic_is_created_and_moved_once_and_grows_until_it_is_deleted() -> None:
+def test_a_topic_is_created_once_and_grows_until_it_is_deleted() -> None:
     rules, _ = administering()
     partitions: dict[str, int] = {}
-    names, moved = set(), set()
+    names = set()
     for request in carried_out(rules, 600):
         if request.tried:
             continue
@@ -99,10 +121,7 @@ def test_a_topic_is_created_and_moved_once_and_grows_until_it_is_deleted() -> No
             partitions[request.topic] += 1
         elif request.action is Action.DELETE_TOPIC:
             del partitions[request.topic]
-        elif request.action is Action.REASSIGN:
-            assert request.topic not in moved, "one topic has one reassignment at most"
-            moved.add(request.topic)
-        elif request.action is Action.CANCEL_REASSIGNMENT:
+        elif request.action in (Action.REASSIGN, Action.CANCEL_REASSIGNMENT, Action.WRITE):
             assert 0 <= request.partition < partitions[request.topic]
 
 
@@ -131,3 +150,12 @@ def test_what_is_not_answered_is_unknown() -> None:
     rules, written = administering()
     rules.unanswered(rules.next(), "timed out")
     assert (written[-1].type, written[-1].error) == (OpType.INFO, "timed out")
+
+
+def test_a_topic_may_be_there_whose_creation_is_not_answered() -> None:
+    rules, _ = administering(actions=[Action.CREATE_TOPIC])
+    request = rules.next()
+    while request.tried:
+        request = rules.next()
+    rules.unanswered(request, "timed out")
+    assert rules.own == {request.topic: request.partitions}

@@ -226,17 +226,15 @@ def test_what_piles_up_while_there_is_no_leader_goes_in_batches_that_brokers_tak
 
 
 def test_administrators_have_every_kind_of_request_answered_and_offsets_of_their_group_expire() -> None:
-    administrators = {"kind": "administer", "parameters": {"interval_s": 0.02, "configures": ["orders"]}}
+    parameters = {"interval_s": 0.02, "configures": ["orders"], "transacts": True}
+    administrators = {"kind": "administer", "parameters": parameters}
     producing = {"kind": "produce-consume", "parameters": {"producers": 1, "consumers": 0, "rate_per_s": 5}}
     made = scenario(workloads=[producing, administrators]).workloads
     directories = {"properties": {"log.dirs": "one,two", "offsets.topic.num.partitions": 1}}
     load = [each.model_dump() for each in made]
     operations = operations_of(_nothing, load_s=12.0, workloads=load, cluster=directories)
     answered = {each.mode for each in ends(operations, OpKind.ADMINISTER) if each.type is OpType.OK}
-    assert answered >= set(Action) - {
-        Action.CANCEL_REASSIGNMENT,
-        Action.DESCRIBE_TRANSACTIONS,
-    }  # there is no transaction
+    assert answered >= set(Action) - {Action.CANCEL_REASSIGNMENT}
     assert every_operation_ended(operations)
 
 

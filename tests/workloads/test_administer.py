@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaError, KafkaException
 
-from harness.client_rules.administering import Action
+from harness.client_rules.administering import IN_TRANSACTIONS, Action
 from harness.contracts.workloads import ClientPlan
 from harness.store.history import JsonlWriter, OpType, read_jsonl
 from kafka_chaos.workloads.administer import PLUGIN
@@ -28,7 +28,12 @@ def test_each_administrator_is_a_process_with_draws_of_its_own() -> None:
     one, other = plans(administrators=2, configures=["orders"])
     assert (one.process, other.process, one.role) == ("administrator-1", "administrator-2", "administrator")
     assert one.seed != other.seed
-    assert one.parameters == {"interval_s": 0.2, "configures": ["orders"], "request_timeout_ms": 2000}
+    assert one.parameters == {
+        "interval_s": 0.2,
+        "configures": ["orders"],
+        "transacts": False,
+        "request_timeout_ms": 2000,
+    }
 
 
 class FakeAdmin:
@@ -100,4 +105,6 @@ def test_what_librdkafka_cannot_ask_for_is_left_out() -> None:
         Action.DELETE_OFFSET,
         Action.LIST_TRANSACTIONS,
         Action.DESCRIBE_TRANSACTIONS,
+        Action.INIT_PRODUCER,
+        *IN_TRANSACTIONS,
     }

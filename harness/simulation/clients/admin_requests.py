@@ -24,6 +24,9 @@ class Addressee(Enum):
     ANY = auto()
     CONTROLLER = auto()
     COORDINATOR = auto()
+    """Of the group."""
+    TRANSACTION_COORDINATOR = auto()
+    """Of the transactional id that is named as the group is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,6 +240,10 @@ def _describe_transactions(request: Request, asked: Asked) -> Message:
     return m.DescribeTransactionsRequest(transactional_ids=[request.group])
 
 
+def _init_producer(request: Request, asked: Asked) -> Message:
+    return m.InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=asked.timeout_ms)
+
+
 # --- answers ---
 
 
@@ -285,7 +292,7 @@ def _of_transactions(answer: Message) -> Iterable[int]:
     return [each.error_code for each in answer.transaction_states]
 
 
-_ANY, _CONTROLLER, _COORDINATOR = Addressee
+_ANY, _CONTROLLER, _COORDINATOR, _TRANSACTION_COORDINATOR = Addressee
 EXCHANGES: Mapping[Action, Exchange] = {
     Action.CREATE_TOPIC: Exchange(_CONTROLLER, (4,), _create_topic, _of_topics),
     Action.ADD_PARTITIONS: Exchange(_CONTROLLER, (1,), _add_partitions, _of_results),
@@ -310,6 +317,10 @@ EXCHANGES: Mapping[Action, Exchange] = {
     Action.LIST_GROUPS: Exchange(_ANY, (0, 2, 4), _list_groups, _one_error),
     Action.DESCRIBE_GROUPS: Exchange(_COORDINATOR, (0, 3, 5), _describe_groups, _of_groups),
     Action.LIST_TRANSACTIONS: Exchange(_ANY, (0,), _list_transactions, _one_error),
-    Action.DESCRIBE_TRANSACTIONS: Exchange(_ANY, (0,), _describe_transactions, _of_transactions),
+    Action.DESCRIBE_TRANSACTIONS: Exchange(_TRANSACTION_COORDINATOR, (0,), _describe_transactions, _of_transactions),
+    Action.INIT_PRODUCER: Exchange(_ANY, (0, 1, 3, 4), _init_producer, _one_error),
 }
-"""OffsetCommit has version 4, the last one that says for how long an offset is kept (KIP-211)."""
+"""Of all actions but those within a transaction.
+
+OffsetCommit has version 4, the last one that says for how long an offset is kept (KIP-211).
+"""

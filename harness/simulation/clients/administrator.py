@@ -1,4 +1,7 @@
-"""An administrator: asks for topics, configurations, leaders, replicas and groups, one request after the other."""
+"""An administrator: asks for topics, configurations, leaders, replicas and groups, one request after the other.
+
+With `transacts` it has a transaction of its own beside them.
+"""
 
 import asyncio
 from collections.abc import Iterable
@@ -9,13 +12,16 @@ from harness.broker.wire.transport import Message, PeerError
 from harness.client_rules.administering import Action, Administering, Request
 from harness.contracts.workloads import ClientPlan
 from harness.simulation.clients.admin_requests import EXCHANGES, FINE, Addressee, Asked
-from harness.simulation.clients.coordinator import Coordinator
+from harness.simulation.clients.administrator_transaction import AdministratorTransaction
+from harness.simulation.clients.coordinator import GROUP, TRANSACTION, Coordinator
 from harness.simulation.clients.metadata import ClusterClient
 from harness.simulation.clients.refusals import Refused
 from harness.simulation.transport import MemoryTransport
 from harness.store.recording import Recorder
 from harness.values import NO_BROKER
 
+COORDINATED = {Addressee.COORDINATOR: GROUP, Addressee.TRANSACTION_COORDINATOR: TRANSACTION}
+"""Types of the keys that have a coordinator, by addressee."""
 ASTRAY_SHARE = 0.1
 """How often a request for the controller or a coordinator goes to any broker."""
 
@@ -43,7 +49,13 @@ class SimulatedAdministrator:
             timeout_s=plan.parameters["request_timeout_ms"] / 1000,
             changed=lambda: None,
         )
-        self._coordinator = Coordinator(self._rules.group, self._client)
+        self._coordinators: dict[tuple[str, int], Coordinator] = {}
+        transaction = AdministratorTransaction(plan.process, self._client)
+        self._in_transaction = {
+            Action.WRITE: transaction.write,
+            Action.SEND_OFFSETS: transaction.send_offsets,
+            Action.END_TRANSACTION: transaction.end,
+        }
 
     async def run(self, stop: asyncio.Event) -> None:
         """Make one request after the other until `stop` is set."""
@@ -54,7 +66,8 @@ class SimulatedAdministrator:
                 self._rules.done(request)
             except Refused as error:
                 self._look_again()
-                self._rules.refused(request, described(error.code))
+                is_undecided = error.code == ErrorCode.REQUEST_TIMED_OUT
+                (self._rules.unanswered if is_undecided else self._rules.refused)(request, described(error.code))
             except PeerError as error:
                 self._look_again()
                 self._rules.unanswered(request, str(error))
@@ -63,10 +76,13 @@ class SimulatedAdministrator:
 
     def _look_again(self) -> None:
         self._client.refresh_soon()
-        self._coordinator.forget()
+        self._coordinators.clear()
 
     async def _carry_out(self, request: Request) -> None:
         """Ask the broker that a request is for; raises PeerError, or Refused with the first error of its answer."""
+        if request.action in self._in_transaction:
+            await self._in_transaction[request.action](request)
+            return
         exchange = EXCHANGES[request.action]
         answer = await self._answer(request)
         errors = [code for code in exchange.codes(answer) if code not in FINE]
@@ -82,13 +98,15 @@ class SimulatedAdministrator:
         goes_astray = request.lucky < ASTRAY_SHARE
         to_controller = exchange.addressee is Addressee.CONTROLLER and not goes_astray
         broker_id = controller if to_controller and controller != NO_BROKER else some
-        version, timeout_ms = exchange.version(request), int(self._client.timeout_s * 1000)
+        version, timeout_ms = exchange.version(request), request.timeout_ms or int(self._client.timeout_s * 1000)
         asked = Asked(broker_id=broker_id, brokers=brokers, timeout_ms=timeout_ms, version=version)
         if request.action is Action.MOVE_REPLICA:
             described = EXCHANGES[Action.DESCRIBE_LOG_DIRS]
             answer = await self._client.ask(broker_id, described.message(request, asked), described.version(request))
             asked = replace(asked, directories=[result.log_dir for result in answer.results])
         message = exchange.message(request, asked)
-        if exchange.addressee is Addressee.COORDINATOR and not goes_astray:
-            return await self._coordinator.ask(message, version)
+        if exchange.addressee in COORDINATED and not goes_astray:
+            key = (request.group, COORDINATED[exchange.addressee])
+            coordinator = self._coordinators.setdefault(key, Coordinator(key[0], self._client, key[1]))
+            return await coordinator.ask(message, version)
         return await self._client.ask(broker_id, message, version)

@@ -17,7 +17,7 @@ from harness.store.history import JsonlWriter
 class Parameters(Strict):
     """What the scenario may say about administrators."""
 
-    administrators: Annotated[int, Size(), Field(ge=1, le=32, description="Administrator processes")] = 1
+    administrators: Annotated[int, Size(), Draw((2,)), Field(ge=1, le=32, description="Administrator processes")] = 1
     interval_s: Annotated[
         float, Draw((0.05, 0.1, 0.2)), Field(gt=0, le=3600, description="Between two requests of an administrator")
     ] = 0.2
@@ -25,6 +25,9 @@ class Parameters(Strict):
         list[str],
         Field(description="Topics of the load whose properties change, if that loses no records, e.g. flush.messages"),
     ] = []
+    transacts: Annotated[
+        bool, Field(description="Write to topics of their own, and commit offsets, in transactions; in virtual time")
+    ] = False
     request_timeout_ms: Annotated[
         int, Draw((300, 1000, 3000)), Field(ge=10, le=300_000, description="Of one request")
     ] = 2000

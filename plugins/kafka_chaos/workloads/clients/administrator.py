@@ -67,16 +67,28 @@ def _create_topic(admin: AdminClient, request: Request, timeout_s: float) -> Ans
         replication_factor=request.replicas,
         config={name: value for name, value in request.config.items() if value is not None},
     )
-    return admin.create_topics([topic], request_timeout=timeout_s, validate_only=request.tried).values()
+    within_s = _within_s(request, timeout_s)
+    return admin.create_topics(
+        [topic], request_timeout=timeout_s, operation_timeout=within_s, validate_only=request.tried
+    ).values()
 
 
 def _add_partitions(admin: AdminClient, request: Request, timeout_s: float) -> Answers:
     wanted = NewPartitions(request.topic, request.partitions)
-    return admin.create_partitions([wanted], request_timeout=timeout_s, validate_only=request.tried).values()
+    within_s = _within_s(request, timeout_s)
+    return admin.create_partitions(
+        [wanted], request_timeout=timeout_s, operation_timeout=within_s, validate_only=request.tried
+    ).values()
 
 
 def _delete_topic(admin: AdminClient, request: Request, timeout_s: float) -> Answers:
-    return admin.delete_topics([request.topic], request_timeout=timeout_s).values()
+    within_s = _within_s(request, timeout_s)
+    return admin.delete_topics([request.topic], request_timeout=timeout_s, operation_timeout=within_s).values()
+
+
+def _within_s(request: Request, timeout_s: float) -> float:
+    """Return for how long the controller may wait until brokers know of the change."""
+    return timeout_s if request.timeout_ms is None else request.timeout_ms / 1000
 
 
 def _configured(admin: AdminClient, kind: ResourceType, name: str, request: Request, timeout_s: float) -> Answers:
