@@ -21,8 +21,6 @@ def draws(draft: Draft, of_brokers: Iterable[Callable[[Draft], Iterator[Problem]
     spec = draft.draws
     if spec is None:
         return
-    if draft.external is not None:
-        yield Problem(("draws",), "nothing is drawn for an external cluster")
     for name, span in (("brokers", spec.brokers), ("replication_factor", spec.replication_factor)):
         if span is not None and span[0] > span[1]:
             yield Problem(("draws", name), f"must be a range from less to more, not {span}")

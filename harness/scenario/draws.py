@@ -1,6 +1,7 @@
 """What does the seed draw of a scenario beside its faults: sizes, properties, load, and the time that operations take?
 
-Every draw has a generator of its own, so that one more setting changes no other. What a scenario states is not drawn.
+Every draw has a generator of its own, so that one more setting changes no other. What a scenario states is not drawn,
+and what cannot be changed is not: of an external cluster only the load is.
 """
 
 import random
@@ -90,7 +91,8 @@ class _Drawer:
 
     def __init__(self, scenario: Scenario, spec: DrawSpec, seed: int) -> None:
         self._scenario = scenario
-        self._spec = spec
+        external = scenario.cluster.external is not None
+        self._spec = DrawSpec(load=spec.load) if external else spec
         self._seed = seed
         self._system = system_named(scenario.system)
 

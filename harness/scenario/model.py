@@ -388,7 +388,9 @@ class DrawSpec(Strict):
     ] = None
     settings: Annotated[
         list[Annotated[SettingGroup, Field(strict=False)]],
-        Field(description="Groups of properties: log, cleaner, replication, groups, cluster"),
+        Field(
+            description="Groups of properties: log, cleaner, replication, groups, cluster; not of an external cluster"
+        ),
     ] = Field(default_factory=list)
     load: Annotated[bool, Field(description="Parameters of workloads that may be drawn")] = False
     latencies: Annotated[bool, Field(description="Time that disks, ZooKeeper and processors take, if simulated")] = (
