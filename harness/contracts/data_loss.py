@@ -118,6 +118,7 @@ async def _signs_of_life(context: FaultContext, injection: Injection) -> list[st
             f"{view.topic}-{view.partition} still has the ISR {list(view.isr)}"
             for view in await context.view.partitions()
             if set(view.isr) & set(injection.targets)
+            and set(view.assignment) - set(injection.targets)  # else no other broker ever has its records
             and not await context.view.deleting(view.topic)  # its records are not needed
         ]
     return alive + [

@@ -17,6 +17,8 @@ class Coordinated(Struct, frozen=True, kw_only=True):
     """Whether the lead was ever lost in this life of the broker."""
     lost: bool = False
     """Whether the lead was lost since it was loaded, and no line says that it was unloaded."""
+    refused: bool = False
+    """Whether it said last, without having lost the partition, that another coordinates it."""
     waits: int = 0
     """Lines of what the broker holds since it leads, while nothing is loaded."""
 
@@ -51,7 +53,10 @@ MARKS_OWN = Rule(
 
 ANSWERS_OWN = Rule(
     id="coordinator.answers-own",
-    sentence="A coordinator that has loaded a partition, and never lost it, does not say that another coordinates it.",
+    sentence=(
+        "A coordinator that has loaded a partition, never lost it, and keeps it, does not say that another "
+        "coordinates it."
+    ),
     source="TransactionStateManager.getTransactionState",
     needs="holdings",
 )
@@ -65,7 +70,7 @@ def leads(state: Coordinated | None, event: Event) -> Coordinated:
 def follows(state: Coordinated | None, event: Event) -> Coordinated:
     """Another broker leads it."""
     known = state or FRESH
-    return replace(known, leader_epoch=None, lost=known.loaded, was_lost=True)
+    return replace(known, leader_epoch=None, lost=known.loaded, was_lost=True, refused=False)
 
 
 def loads(state: Coordinated | None, event: Event) -> Coordinated | Illegal:
@@ -83,6 +88,8 @@ def unloads(state: Coordinated | None, event: Event) -> Coordinated:
 def waits(state: Coordinated | None, event: Event) -> Coordinated | Illegal:
     """The broker leads the partition, as it says among what it holds."""
     known = state or FRESH
+    if known.refused:
+        return _goes_on(known)
     if known.loaded or known.leader_epoch is None:
         return known
     after = replace(known, waits=known.waits + 1)
@@ -91,13 +98,23 @@ def waits(state: Coordinated | None, event: Event) -> Coordinated | Illegal:
 
 def marks(state: Coordinated | None, event: Event) -> Coordinated | Illegal | None:
     """A marker goes to a broker."""
+    if state is not None and state.refused:
+        return _goes_on(state)
     return state if state is None or state.loaded else Illegal(MARKS_OWN, state)
 
 
 def answers(state: Coordinated | None, event: Event) -> Coordinated | Illegal | None:
-    """A producer's request was decided."""
-    is_mine = state is not None and state.loaded and not state.was_lost
-    return Illegal(ANSWERS_OWN, state) if is_mine and event["error"] == NOT_COORDINATOR else state
+    """A producer's request was decided; where a disk has just failed, the partition is unloaded next."""
+    if state is None or not state.loaded or state.was_lost:
+        return state
+    if event["error"] == NOT_COORDINATOR:
+        return replace(state, refused=True)
+    return _goes_on(state) if state.refused else state
+
+
+def _goes_on(state: Coordinated) -> Illegal:
+    """Its broker has refused what it coordinates."""
+    return Illegal(ANSWERS_OWN, replace(state, refused=False))
 
 
 def _of_topic(event: Event) -> Key:

@@ -25,7 +25,9 @@ def changed(value: str, *, at_s: float, noted: bool = True) -> list[Row]:
 
 UNSET = version_of(TOPIC, None)
 CREATED = version_of(TOPIC, None, until_s=10, noted=False, ended_by="create", time_ns=None)
+CREATED_FIRST = version_of(TOPIC, None, until_s=5, noted=False, ended_by="create", time_ns=None)
 DELETED = version_of(TOPIC, "5", until_s=10, noted=False, ended_by="delete")
+REMADE = version_of(TOPIC, None, from_s=10, until_s=15, noted=False, ended_by="create")
 
 CASES = {
     "a replica acts on what its topic sets": sound(in_force("5"), version_of(TOPIC, "5")),
@@ -114,10 +116,30 @@ CASES = {
         in_force("7", time_ns=11 * 10**9), CREATED, version_of(TOPIC, "5", from_s=10)
     ),
     "a topic that was created again does not keep what it had": wrong(
-        in_force("5"), DELETED, version_of(TOPIC, "6", from_s=15), text="5 instead of 6"
+        in_force("5"), DELETED, REMADE, version_of(TOPIC, "6", from_s=15), text="5 instead of 6"
     ),
     "a topic was deleted just before": sound(
-        in_force("5", time_ns=19 * 10**9), DELETED, version_of(TOPIC, "6", from_s=15)
+        in_force("5", time_ns=19 * 10**9), DELETED, REMADE, version_of(TOPIC, "6", from_s=15)
+    ),
+    "a replica that was moved away keeps what its topic had before it was deleted": sound(
+        in_force("5"), CREATED_FIRST, DELETED, version_of(TOPIC, None, from_s=10)
+    ),
+    "a topic that was created again in the instant in which it was deleted": wrong(
+        *(in_force("5"), DELETED, version_of(TOPIC, None, from_s=10, until_s=10, noted=False, ended_by="create")),
+        version_of(TOPIC, "6", from_s=10),
+    ),
+    "a topic that was created twice": wrong(
+        *(in_force("5"), CREATED_FIRST, DELETED, REMADE, version_of(TOPIC, "6", from_s=15)), text="5 instead of 6"
+    ),
+    "a change is not read yet, long before the topic is created again": sound(
+        in_force("4", time_ns=19 * 10**9, until_ns=20 * 10**9),
+        version_of(TOPIC, "4", until_s=17),
+        version_of(TOPIC, "5", from_s=17, until_s=30, noted=False, ended_by="delete"),
+        version_of(TOPIC, None, from_s=30, until_s=40, noted=False, ended_by="create"),
+        version_of(TOPIC, "6", from_s=40),
+    ),
+    "nothing else, though": wrong(
+        in_force("4"), CREATED_FIRST, DELETED, version_of(TOPIC, None, from_s=10), text="4 instead of 5 or 7"
     ),
     "a topic is deleted while its log is there": sound(
         in_force("5"),

@@ -195,6 +195,7 @@ CASES = {
         BOTH, replica(1, 1), replica(2, 1, log_start_offset=1), held(1, "a", 0)
     ),
     "of a deleted topic no dump is missing": passes(BOTH, replica(1, 1), topic(present=False)),
+    "nor of one that is being deleted": passes(BOTH, replica(1, 1), topic(present=True, deletion_pending=True)),
     "a broker's log has holes, of which dumps say nothing": fails(
         BOTH, replica(1, 1), replica(2, 0), held(1, "a", 0), UNHEARD, offsets=[0]
     ),

@@ -15,6 +15,11 @@ def led_by_1(**other: Any) -> Row:
     return state(0, leader=1, epoch=0, isr=[1], **other)
 
 
+AT_GROUPS: dict[str, Any] = {"topic": "__consumer_offsets"}
+GROUPS = [replica(1, 4, **AT_GROUPS), LOG[1], *one(1, commits=False, at="__consumer_offsets-0")]
+COMMITTED = [held(1, f"v{offset}", offset, **AT_GROUPS) for offset in range(3)]
+OF_ANOTHER = ended(3, producer_id=8, **AT_GROUPS)
+"""What a partition of groups holds; the transaction that names it was aborted."""
 CASES = {
     "a complete transaction has its marker": passes(*LOG, *RECORDS[:3], wrote(0), ended(3)),
     "replicas that lag behind have no marker yet": passes(
@@ -26,6 +31,9 @@ CASES = {
         *(*RECORDS[:3], wrote(0), ended(3), *(held(2, f"v{offset}", offset) for offset in range(5))),
     ),
     "a marker is missing": fails(*LACKING, text="markers are missing of t", shown='"number":0'),
+    "a marker is missing of a transaction that has nothing there": fails(
+        *LOG, *RECORDS[:3], ended(3, producer_id=8), text="markers are missing of t"
+    ),
     "a marker is missing, and other topics were deleted or made anew": fails(
         *LACKING,
         *(topic(present=True), topic("old", present=False), topic("going", present=True, deletion_pending=True)),
@@ -70,6 +78,30 @@ CASES = {
         *LOG, *RECORDS[:2], wrote(0), ended(1), wrote(2), ended(3), text="too many markers close records"
     ),
     "two transactions have a marker each": passes(*LOG, *one(4), *RECORDS[:2], wrote(0), ended(1), wrote(2), ended(3)),
+}
+CASES |= {
+    "a group's partition was not there yet, and has nothing of the transaction": passes(
+        *GROUPS, *COMMITTED, OF_ANOTHER
+    ),
+    "a group's partition was not there yet, and a later transaction wrote there": passes(
+        *(*GROUPS, *one(5, at="__consumer_offsets-0"), *COMMITTED),
+        *(wrote(1, **AT_GROUPS), ended(3, **AT_GROUPS)),
+    ),
+    "a group's partition was not there yet, and a later transaction is open": passes(
+        *(*GROUPS, became("Ongoing", 5, "__consumer_offsets-0"), *COMMITTED, wrote(1, **AT_GROUPS), OF_ANOTHER),
+    ),
+    "offsets of a group stay open": fails(
+        *GROUPS, *COMMITTED, wrote(1, **AT_GROUPS), OF_ANOTHER, text="markers are missing of t"
+    ),
+    "offsets of a group stay open, and a producer epoch follows": fails(
+        *(*GROUPS[:2], became("Ongoing", 1, "__consumer_offsets-0")),
+        *(
+            became("PrepareAbort", 2, "__consumer_offsets-0", producer_epoch=1),
+            became("CompleteAbort", 3, producer_epoch=1),
+        ),
+        *(*COMMITTED, wrote(1, **AT_GROUPS), OF_ANOTHER),
+        text="markers are missing of t",
+    ),
 }
 CASES |= CASES["a complete transaction has its marker"].without_each("replicas")
 

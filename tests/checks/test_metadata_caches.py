@@ -97,6 +97,16 @@ CASES = {
         text="broker 2 has leader 1 of gone-0",
         facts=["metadata_caches", "topics"],
     ),
+    "a topic whose deletion had hardly begun when the load ended is remembered": known(
+        *(cached(), cached(2), cached(2, topic="gone", leader=1), topic("gone", present=False)),
+        state(2, leader=1, epoch=2, isr=[1], topic="gone", time_ns=1),
+        state(3, leader=-1, epoch=3, isr=[1], topic="gone", time_ns=98_100_000_000),
+    ),
+    "a topic that was deleted long before the load ended is remembered": unknown_to_one(
+        *(cached(2), cached(2, topic="gone", leader=1), topic("gone", present=False)),
+        state(3, leader=-1, epoch=3, isr=[1], topic="gone", time_ns=98_000_000_000),
+        text="broker 2 has leader 1 of gone-0",
+    ),
     "it was deleted when the broker was away": noted(
         registered(1),
         registered(2, czxid=51),

@@ -65,6 +65,7 @@ def instead(name: str, index: int, event: Event) -> list[Event]:
     return [*LOGS[name][:index], event, *LOGS[name][index + 1 :]]
 
 
+REFUSED: Event = {"ev": "txn_response", "state_partition": 0, "error": 16}
 MUTANTS: dict[str, tuple[str, list[Event]]] = {
     # a replica
     "replica.loaded-first": ("REPLICA", inserted("REPLICA", 2, logs.recovered(2, 1))),
@@ -295,6 +296,11 @@ FURTHER: dict[str, tuple[str, str, list[Event]]] = {
         "replica.fetch-in-role",
         "REPLICA",
         changed(("REPLICA", "fetch_resp", 0, {"last_offset": 4}))[:16],
+    ),
+    "a log with records begins anew before its end": (
+        "replica.truncation-back",
+        "REPLICA",
+        inserted("REPLICA", 21, logs.truncate(4, 3, "full")),
     ),
     "the log ends lower than a truncation between two batches left it": (
         "replica.truncation-back",
@@ -535,6 +541,17 @@ LEGAL: dict[str, tuple[str, list[Event]]] = {
         "REPLICA",
         inserted("REPLICA", 21, logs.truncate(4, 9, "full")),
     ),
+    "an empty log begins anew with the whole batch within which its leader starts": (
+        "REPLICA",
+        inserted(
+            "REPLICA",
+            21,
+            logs.truncate(4, 9, "full"),
+            logs.starts_at(0, 9, "truncation"),
+            logs.truncate(9, 7, "full"),
+            logs.starts_at(9, 7, "truncation"),
+        ),
+    ),
     "retention and compaction up to the high watermark": (
         "REPLICA",
         inserted("REPLICA", 21, logs.deleted(4), logs.starts_at(0, 4), logs.compacted(4)),
@@ -602,6 +619,10 @@ LEGAL: dict[str, tuple[str, list[Event]]] = {
         [*LOGS["REPLICA"], logs.told(-2, api="StopReplica"), logs.follows(0, 0, previous_leader_epoch=-1)],
     ),
     "an unclean election leaves the leader alone": ("ZNODES", [*LOGS["ZNODES"][:3], logs.state(2, 1, [2], 2)]),
+    "a coordinator whose disk has failed refuses what it is about to unload": (
+        "COORDINATOR",
+        [*LOGS["COORDINATOR"][:10], *[REFUSED] * 2, {"ev": "txn_unload", "partition": 0, "leader_epoch": 0}],
+    ),
     "a reassignment is taken back": ("ZNODES", [*LOGS["ZNODES"][:5], logs.assigned([1, 2], 2)]),
     "a partition that a write of its topic left out is added again": (
         "ZNODES",

@@ -209,6 +209,8 @@ MADE_OF = {
         schemas.SENDS.name,
         schemas.POLLS.name,
         schemas.REPLICA_RECORDS.name,
+        transaction_tables.TRANSACTIONAL_BATCHES.name,
+        transaction_tables.MARKERS.name,
     ),
     protocol.BELIEFS.name: (protocol.CONTROLLER_PASSES.name,),
     protocol.FOLLOWER_WATERMARKS.name: (schemas.LEADERSHIP_CLAIMS.name,),

@@ -5,7 +5,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.window import Window
 
 from harness.analysis.check_helpers.records import acknowledged
-from harness.analysis.frames import PARTITION_KEY, conform, in_order
+from harness.analysis.check_helpers.transactions import parts
+from harness.analysis.frames import PARTITION_KEY, REPLICA_KEY, conform, in_order
 from harness.analysis.sources.state_changes import StateChanges
 from harness.analysis.tables.protocol import COMPACTIONS, SUPERSEDED
 from harness.store.history import ABORTED, COMMITTED
@@ -19,11 +20,19 @@ def compactions(state_changes: StateChanges) -> DataFrame:
     return conform(state_changes.of("compaction"), COMPACTIONS)
 
 
-def superseded(compactions: DataFrame, sends: DataFrame, polls: DataFrame, replica_records: DataFrame) -> DataFrame:
+def superseded(
+    compactions: DataFrame,
+    sends: DataFrame,
+    polls: DataFrame,
+    replica_records: DataFrame,
+    batches: DataFrame,
+    markers: DataFrame,
+) -> DataFrame:
     """One row an offset whose record may be gone, as a later one with its key is known, or as it is a tombstone.
 
     Of a record that was written twice, the second offset is known from those that read it. A record of a transaction
-    that may have been aborted may be gone too, and replaces none if it was certainly aborted.
+    that may have been aborted may be gone too, and replaces none if it was certainly aborted: by its client, or, where
+    no client of the run wrote it, by a marker in a log.
     Any replica counts: a follower of a leader that has cleaned its log lacks the same records.
 
     A record with acks=1 that is in no log and was not read was lost with its leader, unless a later one replaced it.
@@ -44,6 +53,9 @@ def superseded(compactions: DataFrame, sends: DataFrame, polls: DataFrame, repli
         .unionByName(read, allowMissingColumns=True)
         .select(*_RECORD, tombstone, "transaction_outcome", "committed")
         .unionByName(replica_records.select(*_RECORD, tombstone), allowMissingColumns=True)
+        .unionByName(
+            _aborted(replica_records, batches, markers).select(*_RECORD, tombstone, "transaction_outcome"), True
+        )
         .join(F.broadcast(cleaned), on=list(PARTITION_KEY), how="inner")
         .where((F.col("offset") < F.col("compacted_to")) & (F.col("key") != ""))
         .groupBy(*_RECORD)
@@ -65,6 +77,19 @@ def superseded(compactions: DataFrame, sends: DataFrame, polls: DataFrame, repli
         .where(removable | _is_before("last_offset"))
         .withColumn("committed", removable | _is_before("last_kept")),
         SUPERSEDED,
+    )
+
+
+def _aborted(replica_records: DataFrame, batches: DataFrame, markers: DataFrame) -> DataFrame:
+    """The records of replicas that a marker in the same log aborts."""
+    holder = [*REPLICA_KEY, "producer_id"]
+    ranges = (
+        parts(batches, markers).where(F.col("marker.result") == "abort").select(*holder, "first_offset", "last_offset")
+    )
+    return (
+        replica_records.join(ranges, on=holder, how="inner")
+        .where(F.col("offset").between(F.col("first_offset"), F.col("last_offset")))
+        .withColumn("transaction_outcome", F.lit(ABORTED))
     )
 
 

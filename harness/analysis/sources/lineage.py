@@ -136,7 +136,9 @@ LINEAGE: dict[str, Origin] = {
     ),
     "unexpected_errors": _state_changes("unexpected_error"),
     "segment_deletions": _state_changes("segment_delete"),
-    "superseded": _state_changes("compaction") | _operations("poll", "send") | {"replicas": "type `record`"},
+    "superseded": _state_changes("compaction")
+    | _operations("poll", "send")
+    | {"replicas": "types `record`, `batch` and `marker`"},
     "group_states": _state_changes("group_state"),
     "group_generations": _state_changes("group_assignment", "group_state") | _operations("assigned"),
     "group_commits": _state_changes("offset_commit", "group_state", "group_member"),

@@ -37,6 +37,8 @@ class ControllerContext:
     """Replicas whose log directory has failed, by broker id; removed when the broker starts again."""
     reassigning: set[TopicPartition] = field(default_factory=set)
     """Partitions whose replicas are being replaced; their topics are not deleted meanwhile."""
+    unstarted: set[Replica] = field(default_factory=set)
+    """New replicas that got no status, as their reassignment failed: the partition had no state, or another one's."""
     deleting: set[str] = field(default_factory=set)
     """Topics that are to be deleted."""
     deletion_started: set[str] = field(default_factory=set)

@@ -159,7 +159,11 @@ class Reassignments:
             await self._finish(partition, wanted)
             return
         log.info("reassignment.waiting partition=%s-%d assignment=%s", *partition, wanted)
-        await self._bump(partition)
+        try:
+            await self._bump(partition)
+        except StateChangeFailed:
+            self._context.unstarted.update((*partition, replica) for replica in wanted.adding)
+            raise
         self._tell_leadership(partition, wanted.replicas)
         for replica in wanted.adding:
             await self._replicas.change([(*partition, replica)], ReplicaStatus.NEW)

@@ -101,7 +101,8 @@ def of_controller(context: ControllerContext) -> Iterator[str]:
     replicas = set(context.replicas_of(partitions))
     if {each for each in context.partition_status if each[0] not in context.deleting} != partitions:
         yield "partitions with a state"
-    if {each for each in context.replica_status if each[0] not in context.deleting} != replicas:
+    stated = {each for each in context.replica_status if each[0] not in context.deleting}
+    if stated - replicas or replicas - stated - context.unstarted:
         yield "replicas with a state"
     if not context.shutting_down <= context.live.keys():
         yield "brokers that are shutting down"

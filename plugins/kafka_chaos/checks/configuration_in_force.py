@@ -10,7 +10,8 @@ allowed
 - as long as no notification has told the broker that it is over for longer than a session time-out and five seconds,
   in which the machine, the network and the processes were undisturbed: within the time-out a client of ZooKeeper hears
   of the change, or connects again, or its session ends, and then it reads everything;
-- for a topic that was deleted or created meanwhile, if the log was created before the end.
+- for a topic that was deleted or created meanwhile, if the log was created before the end: a replica that was moved
+  away while its broker had no session keeps its log, and no notification tells it that the topic is deleted.
 
 A change that was written without a notification, as by a broker that died in between, need not be known. Each property
 is compared for itself.
@@ -20,6 +21,7 @@ from typing import ClassVar
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.window import Window
 
 from harness.analysis.check_helpers.configurations import PROPERTIES_KNOWN, stated
 from harness.analysis.check_helpers.disturbances import without_disturbed
@@ -107,6 +109,7 @@ def _allowed(configurations: DataFrame, versions: DataFrame, late_ns: Column) ->
         F.struct(F.lit(_BROKER).alias("layer"), F.concat(F.lit("brokers/"), "broker").alias("entity")),
         F.struct(F.lit(_ALL).alias("layer"), F.lit("brokers/<default>").alias("entity")),
     )
+    created = F.max(F.when(F.col("ended_by") == "create", F.col("until_ns")))
     held = versions.select(
         "run_id",
         "entity",
@@ -116,11 +119,13 @@ def _allowed(configurations: DataFrame, versions: DataFrame, late_ns: Column) ->
         F.col("until_ns").alias("over_ns"),
         "ended_by",
         "noted_ns",
+        created.over(Window.partitionBy("run_id", "entity", "property")).alias("created_ns"),
         F.lit(True).alias("there"),
     )
     over_ns, of_topic = F.col("over_ns"), F.col("layer") == _TOPIC
     told_late = F.col("calm") & (F.col("noted_ns") + late_ns < F.col("until_ns"))
-    comes_and_goes = of_topic & F.col("ended_by").isin("create", "delete")
+    again = F.col("created_ns") >= over_ns
+    comes_and_goes = of_topic & ((F.col("ended_by") == "create") | ((F.col("ended_by") == "delete") & again))
     grace_ns = F.when(F.col("ended_by") == "delete", late_ns).otherwise(LAG_NS)
     ruled_out = (
         (F.col("from_ns") > F.col("until_ns") + LAG_NS)

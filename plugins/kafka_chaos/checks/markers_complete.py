@@ -3,6 +3,10 @@
 Complete is stored when each partition that Prepare names has its marker; without one the partition stays open, and
 consumers with read_committed wait there. A marker that arrives a second time and closes what was written since ends the
 next transaction early (KAFKA-10080).
+
+A group's partition may not be there yet when AddOffsetsToTxn names it, as the coordinator does not look; where it then
+does not know of the partition, it takes it for deleted and sends no marker, as Kafka's does. So of `__consumer_offsets`
+only markers are missed that leave offsets of the transaction open.
 """
 
 from typing import ClassVar
@@ -20,11 +24,13 @@ from harness.analysis.check_helpers.transactions import (
     in_whole_logs,
     instances,
     on_furthest,
+    parts,
     without_deleted,
     without_thinned,
 )
 from harness.analysis.frames import PARTITION_KEY
 from harness.contracts.checks import Check, Settings
+from harness.values import OFFSETS_TOPIC
 
 _PRODUCER = (*PARTITION_KEY, "producer_id", "producer_epoch")
 
@@ -60,21 +66,31 @@ class MarkersComplete(OfTransactions):
     def _lacking(self, facts: dict[str, DataFrame]) -> DataFrame:
         key = [*_PRODUCER, "result"]
         complete = instances(facts["transactions"]).where("complete")
-        decided = complete.drop("producer_epoch", "partitions").withColumnsRenamed(
-            {"decided_epoch": "producer_epoch", "decided_partitions": "partitions"}
+        decided = complete.drop("partitions").withColumnsRenamed(
+            {
+                "producer_epoch": "written_epoch",
+                "decided_epoch": "producer_epoch",
+                "decided_partitions": "partitions",
+            }
         )
-        wanted = by_partition(decided).groupBy(*key, "transactional_id").agg(F.count("*").alias("wanted"))
+        wanted = (
+            by_partition(decided)
+            .groupBy(*key, "transactional_id")
+            .agg(F.count("*").alias("wanted"), F.collect_set("written_epoch").alias("written_epochs"))
+        )
         held = on_furthest(facts["markers"], facts["replicas"]).groupBy(*key).agg(F.count("*").alias("number"))
         rows = (
             wanted.join(held, on=key, how="left")
             .withColumn("number", F.coalesce("number", F.lit(0)))
             .where(F.col("number") < F.col("wanted"))
             .join(furthest_replicas(facts["replicas"]), on=list(PARTITION_KEY), how="left_semi")
+            .join(_open(facts), on=[*PARTITION_KEY, "producer_id"], how="left")
+            .where((F.col("topic") != OFFSETS_TOPIC) | F.arrays_overlap("written_epochs", "open_epochs"))
         )
         return (
             without_thinned(without_deleted(rows, facts), facts)
             .withColumn("wrong", F.lit("markers are missing"))
-            .drop("result")
+            .drop("result", "written_epochs", "open_epochs")
         )
 
     def _again(self, facts: dict[str, DataFrame]) -> DataFrame:
@@ -90,6 +106,21 @@ class MarkersComplete(OfTransactions):
             .withColumn("wrong", F.lit("too many markers close records"))
             .select(*key, "wanted", "transactional_id", "number", "wrong")
         )
+
+
+def _open(facts: dict[str, DataFrame]) -> DataFrame:
+    """One row a partition and producer: the `open_epochs` in which it wrote what no marker closes.
+
+    Epochs in which it has a transaction there that is not complete are left out.
+    """
+    ongoing = by_partition(instances(facts["transactions"]).where(~F.col("complete"))).select(*_PRODUCER)
+    return (
+        on_furthest(parts(facts["transactional_batches"], facts["markers"]), facts["replicas"])
+        .where(F.col("marker").isNull())
+        .join(ongoing, on=list(_PRODUCER), how="left_anti")
+        .groupBy(*PARTITION_KEY, "producer_id")
+        .agg(F.collect_set("producer_epoch").alias("open_epochs"))
+    )
 
 
 PLUGIN: type[Check] = MarkersComplete

@@ -3,8 +3,8 @@
 Clients and followers go where a broker's metadata cache sends them. Only the controller feeds it, so what the
 controller omits stays wrong for good (KIP-380, Kafka's `MetadataCache`). Each registered broker's cache at the end of
 the load is compared with the content of ZooKeeper that is older than a while: a leader that has just moved is left out,
-live brokers count only if no broker has come or gone since, and they and deleted topics only if the last heal was that
-long ago.
+live brokers count only if no broker has come or gone since, deleted topics only if their last partition's state was
+written that long ago, and both only if the last heal was.
 
 The controller notifies the brokers that are registered when the deletion of a topic begins, in Kafka too. A broker that
 registered later without a restart keeps the topic, which is a note. So does one that was not reached before another
@@ -146,7 +146,11 @@ class MetadataCaches(Check):
         )
 
     def _deleted(self, caches: DataFrame, facts: dict[str, DataFrame]) -> DataFrame:
-        last = facts["partition_states"].groupBy("run_id", "topic").agg(F.max("zxid").alias("last_zxid"))
+        last = (
+            facts["partition_states"]
+            .groupBy("run_id", "topic")
+            .agg(F.max("zxid").alias("last_zxid"), F.max("time_ns").alias("last_ns"))
+        )
         reigns = facts["controller_epochs"].where(F.col("source") == "zookeeper")
         elected = reigns.groupBy("run_id").agg(F.max("zxid").alias("elected_zxid"))
         deleted = (
@@ -154,9 +158,11 @@ class MetadataCaches(Check):
             .where(~F.col("present"))
             .join(last, on=["run_id", "topic"], how="left")
             .join(elected, on="run_id", how="left")
-            .select("run_id", "topic", "zxid", F.least("zxid", "last_zxid").alias("began_zxid"), "elected_zxid")
+            .withColumn("began_zxid", F.least("zxid", "last_zxid"))
+            .select("run_id", "topic", "zxid", "began_zxid", "last_ns", "elected_zxid")
         )
-        rows = caches.join(deleted, on=["run_id", "topic"], how="inner")
+        settled = F.coalesce(_before_end(F.col("last_ns")), F.lit(True))
+        rows = caches.join(deleted, on=["run_id", "topic"], how="inner").where(settled)
         missed = (F.col("czxid") > F.col("began_zxid")) | (F.col("elected_zxid") > F.col("began_zxid"))
         return finding(
             rows,

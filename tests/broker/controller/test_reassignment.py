@@ -5,6 +5,7 @@ import pytest
 from harness.broker.controller.assignment import Assignment
 from harness.broker.controller.errors import ControllerMovedError
 from harness.broker.controller.reassignment_requests import Wish
+from harness.broker.metrics.agreement import of_controller
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import LeaderAndIsrRequest, StopReplicaRequest
 from harness.broker.zookeeper.znodes import REASSIGN_PARTITIONS, TopicAssignment, encode_reassignments, topic_path
@@ -231,6 +232,18 @@ async def test_a_target_that_dies_is_waited_for(moving: World) -> None:
     assert leader_and_isrs(moving, 3)[-1][1:4] == ([1, 3, 2], [3], [2])
     await in_sync(moving, 1, 2, 3)
     assert assigned(moving) == Assignment(replicas=(1, 3))
+
+
+async def test_new_replicas_of_a_partition_without_a_state_have_no_status(world: World) -> None:
+    """Its only broker is dead; Kafka refuses with the assignment written, and elects among the new replicas."""
+    await world.start(CONTROLLER, 1, 2, t={0: [9]})
+    assert await ask(world, 1, 2) is ErrorCode.UNKNOWN_SERVER_ERROR
+    await world.start(3)
+    assert (assigned(world).replicas, world.state().leader) == ((1, 2, 9), 1)
+    context = active(world).controller.settled_context
+    assert context is not None
+    assert {broker for _, _, broker in context.replica_status} == {9}
+    assert list(of_controller(context)) == []
 
 
 async def test_targets_that_are_in_sync_before_they_are_registered_again_are_waited_for(moving: World) -> None:
