@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from harness.broker.coordinator.placement import partition_of
 from harness.contracts import registry
+from harness.contracts.administration import ELECTIONS
 from harness.contracts.targets import parse_target
 from harness.errors import ClusterError, DeadlineError
 from harness.values import OFFSETS_TOPIC
@@ -183,6 +184,22 @@ class TestController:
         cluster.epoch_gone, cluster.written, cluster.controller_epoch = False, b"", 4
         effect = await plugin.confirm(context, injection)
         assert (effect.verdict, "elected meanwhile" in effect.detail) == (INCONCLUSIVE, True)
+
+    @pytest.mark.parametrize(("again", "verdict"), [(False, CONFIRMED), (True, MISMATCH)])
+    async def test_a_controller_that_is_taking_over_may_carry_out_one_request(
+        self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, again: bool, verdict: FaultVerdict
+    ) -> None:
+        async def gone(_path: str) -> bool:
+            return False
+
+        plugin, context = registry.fault("overwrite-controller"), cluster.context
+        values = plugin.Parameters.model_validate({"silent_s": SOON})
+        before = await plugin.prepare(context, parse_target("controller"), (0,), values, duration_s=1)
+        injection = await plugin.inject(context, before)
+        cluster.znodes.discard(ELECTIONS)
+        if again:
+            monkeypatch.setattr(context.zookeeper, "exists", gone)
+        assert (await plugin.confirm(context, injection)).verdict is verdict
 
     async def test_where_nobody_else_lives_nobody_can_be_named(self, cluster: FakeCluster) -> None:
         await cluster.kill_broker(1)

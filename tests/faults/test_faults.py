@@ -368,6 +368,16 @@ class TestControlledShutdown:
         _, effect = await injected(cluster, "controlled-shutdown", 1)
         assert effect == seen
 
+    async def test_a_partition_that_no_other_replica_can_lead_is_left_out(
+        self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        def elect() -> None:
+            cluster.leader, cluster.isr = -1, [1]
+
+        monkeypatch.setattr(cluster, "elect", elect)
+        _, effect = await injected(cluster, "controlled-shutdown", 1, stop_timeout_s=0.1)
+        assert effect.verdict is CONFIRMED
+
     async def test_a_partition_that_keeps_its_leader_is_a_mismatch(
         self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
     ) -> None:

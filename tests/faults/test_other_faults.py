@@ -529,6 +529,20 @@ class TestSparing:
 
 
 class TestPowerLoss:
+    async def test_a_topic_that_has_no_other_replica_is_not_waited_for(
+        self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        injection = await prepared(cluster, "power-loss", 1, confirm_timeout_s=0.1)
+        alone = replace((await cluster.partitions())[0], topic="new", assignment=(1,), isr=(1,))
+        partitions = cluster.partitions
+
+        async def with_a_new_one() -> list[PartitionView]:
+            return [*await partitions(), alone]
+
+        monkeypatch.setattr(cluster, "partitions", with_a_new_one)
+        injection = await registry.fault("power-loss").inject(cluster.context, injection)
+        assert (await registry.fault("power-loss").confirm(cluster.context, injection)).verdict is CONFIRMED
+
     async def test_it_is_not_over_before_the_isr_is_without_the_broker(
         self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
     ) -> None:

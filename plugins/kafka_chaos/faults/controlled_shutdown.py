@@ -161,10 +161,11 @@ def _pairs(injection: Injection, seen: list[PartitionView]) -> list[tuple[dict[s
 
 
 def _unmoved(injection: Injection, seen: list[PartitionView]) -> list[str]:
+    """Return partitions that another replica could lead; the others may have left the ISR before the stop."""
     return [
         f"{view.topic}-{view.partition}"
         for _, view in _pairs(injection, seen)
-        if view.leader in injection.targets or view.leader == NO_BROKER
+        if view.leader in (*injection.targets, NO_BROKER) and set(view.isr) - set(injection.targets)
     ]
 
 
