@@ -103,6 +103,7 @@ def test_what_librdkafka_cannot_ask_for_is_left_out() -> None:
         Action.CANCEL_REASSIGNMENT,
         Action.LIST_REASSIGNMENTS,
         Action.DELETE_OFFSET,
+        Action.FETCH_OFFSETS,
         Action.LIST_TRANSACTIONS,
         Action.DESCRIBE_TRANSACTIONS,
         Action.INIT_PRODUCER,

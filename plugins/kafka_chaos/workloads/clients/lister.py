@@ -4,7 +4,7 @@ import threading
 import time
 from typing import Any
 
-from confluent_kafka import KafkaException, TopicPartition
+from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from harness.client_rules import listing
@@ -15,6 +15,8 @@ from harness.store.recording import Recorder
 from kafka_chaos.workloads.clients.connection import connection
 from kafka_chaos.workloads.clients.errors import described
 
+_OF_OLD_LEADERS = frozenset({KafkaError.FENCED_LEADER_EPOCH, KafkaError.NOT_LEADER_FOR_PARTITION})
+"""After these librdkafka would go on for minutes with the leader epoch that it knows."""
 _SPECS: dict[str, Any] = {listing.LATEST: OffsetSpec.latest, listing.EARLIEST: OffsetSpec.earliest}
 
 
@@ -30,6 +32,8 @@ def list_offsets(plan: ClientPlan, operations: JsonlWriter, stop: threading.Even
             rules.answered(inquiry, _answer(admin, inquiry, timeout_s))
         except KafkaException as error:
             rules.refused(inquiry, described(error.args[0]))
+            if error.args[0].code() in _OF_OLD_LEADERS:
+                admin = AdminClient(connection(plan))
         stop.wait(rules.interval_s)
 
 
