@@ -134,6 +134,10 @@ OF_OWN_TOPICS = frozenset(
     }
 )
 """What it asks for of no other topic than its own."""
+AT_ONCE = (Action.REASSIGN, Action.CANCEL_REASSIGNMENT, Action.ADD_PARTITIONS, Action.WRITE, Action.DELETE_TOPIC)
+"""What may follow a reassignment at once, of the same topic, while replicas are made and removed."""
+AT_ONCE_SHARE = 0.4
+"""How often one of these does."""
 IN_TRANSACTIONS = frozenset({Action.WRITE, Action.SEND_OFFSETS, Action.END_TRANSACTION})
 """What it asks for with `transacts` alone."""
 EXISTS, UNKNOWN_TOPIC = "TOPIC_ALREADY_EXISTS", "UNKNOWN_TOPIC_OR_PART"
@@ -172,7 +176,9 @@ class Administering:
 
     def __init__(self, plan: ClientPlan, recorder: Recorder, actions: Collection[Action] = frozenset(Action)) -> None:
         """`actions`: those that the client can carry out."""
-        self.interval_s: float = plan.parameters["interval_s"]
+        self._interval_s: float = plan.parameters["interval_s"]
+        self._at_once = ""
+        """The topic that the next request is about, without a pause; empty for any."""
         self.group = plan.process
         self._groups = (self.group, f"{self.group}-second")
         self._configurable: list[str] = plan.parameters["configures"]
@@ -187,9 +193,21 @@ class Administering:
         self._rng = random.Random(plan.seed)  # noqa: S311  repeatable, not secret
         self._recorder = recorder
 
+    @property
+    def pause_s(self) -> float:
+        """How long to wait before the next request."""
+        return 0.0 if self._at_once else self._interval_s
+
     def next(self) -> Request:
         """Return the next request, which is written down."""
-        action, own = self._action(), list(self.own)
+        followed, self._at_once = self._at_once, ""
+        if followed in self.own:
+            action, own = self._rng.choice([each for each in AT_ONCE if each in self._actions]), [followed]
+        else:
+            action, own = self._action(), list(self.own)
+        if action is Action.REASSIGN and self._rng.random() < AT_ONCE_SHARE:
+            self._at_once = self._rng.choice(own)
+            own = [self._at_once]
         match action:
             case Action.CREATE_TOPIC:
                 return self._created()

@@ -6,6 +6,7 @@ from collections.abc import Collection
 import pytest
 
 from harness.client_rules.administering import (
+    AT_ONCE,
     IN_TRANSACTIONS,
     OF_OWN_TOPICS,
     OWN_TOPICS,
@@ -67,6 +68,23 @@ def test_nothing_is_asked_for_in_transactions_unless_the_scenario_says_so() -> N
 def test_some_requests_leave_the_cluster_less_time_than_it_may_need() -> None:
     requests = carried_out(administering()[0], 600)
     assert {request.timeout_ms for request in requests} == {None, *TIMEOUTS_MS}
+
+
+def test_a_topic_that_moves_is_asked_about_again_at_once() -> None:
+    rules, _ = administering()
+    followed = []
+    for _ in range(2000):
+        request = rules.next()
+        rules.done(request)
+        if rules.pause_s == 0.0:
+            assert request.action is Action.REASSIGN
+            following = rules.next()
+            rules.done(following)
+            assert following.topic == request.topic
+            followed.append(following.action)
+        else:
+            assert rules.pause_s == 0.1
+    assert set(followed) == set(AT_ONCE)
 
 
 def test_some_names_differ_from_another_one_by_dots_and_underscores_and_each_is_asked_for_once() -> None:

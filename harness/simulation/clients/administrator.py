@@ -71,7 +71,7 @@ class SimulatedAdministrator:
             except PeerError as error:
                 self._look_again()
                 self._rules.unanswered(request, str(error))
-            await asyncio.sleep(self._rules.interval_s)
+            await asyncio.sleep(self._rules.pause_s)
         self._client.close()
 
     def _look_again(self) -> None:
