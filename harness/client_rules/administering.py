@@ -20,7 +20,7 @@ OWN_TOPICS = 3
 TRIED_SHARE = 0.1
 """How often a change is only checked by the cluster (`validate_only`)."""
 RETENTIONS_MS = (1, 500, 2000, 5000)
-"""How long an offset of its group is kept."""
+"""How long an offset of its groups is kept."""
 SEPARATORS = "-._"
 """What the words of a topic's name are joined by."""
 COLLIDING_SHARE = 0.15
@@ -139,7 +139,7 @@ AT_ONCE = (Action.REASSIGN, Action.CANCEL_REASSIGNMENT, Action.ADD_PARTITIONS, A
 AT_ONCE_SHARE = 0.4
 """How often one of these does."""
 IN_TRANSACTIONS = frozenset({Action.WRITE, Action.SEND_OFFSETS, Action.END_TRANSACTION})
-"""What it asks for with `transacts` alone."""
+"""Asked for only with `transacts`."""
 EXISTS, UNKNOWN_TOPIC = "TOPIC_ALREADY_EXISTS", "UNKNOWN_TOPIC_OR_PART"
 """What errors begin with that say whether there is a topic; librdkafka's name of the second one is shorter."""
 
@@ -179,8 +179,8 @@ class Administering:
         self._interval_s: float = plan.parameters["interval_s"]
         self._at_once = ""
         """The topic that the next request is about, without a pause; empty for any."""
-        self.group = plan.process
-        self._groups = (self.group, f"{self.group}-second")
+        self._group = plan.process
+        self._groups = (self._group, f"{self._group}-second")
         self._configurable: list[str] = plan.parameters["configures"]
         self._created_topics = 0
         self._named: set[str] = set()
@@ -279,7 +279,7 @@ class Administering:
             name = colliding[0]
         else:
             self._created_topics += 1
-            name = self._rng.choice(SEPARATORS).join((self.group, "topic", str(self._created_topics)))
+            name = self._rng.choice(SEPARATORS).join((self._group, "topic", str(self._created_topics)))
         self._named.add(name)
         return name
 

@@ -18,7 +18,7 @@ class Coordinated(Struct, frozen=True, kw_only=True):
     lost: bool = False
     """Whether the lead was lost since it was loaded, and no line says that it was unloaded."""
     refused: bool = False
-    """Whether it said last, without having lost the partition, that another coordinates it."""
+    """Whether it has said, without having lost the partition, that another coordinates it."""
     waits: int = 0
     """Lines of what the broker holds since it leads, while nothing is loaded."""
 
@@ -67,10 +67,11 @@ def leads(state: Coordinated | None, event: Event) -> Coordinated:
     return replace(state or FRESH, leader_epoch=event["leader_epoch"], waits=0)
 
 
-def follows(state: Coordinated | None, event: Event) -> Coordinated:
+def follows(state: Coordinated | None, event: Event) -> Coordinated | Illegal:
     """Another broker leads it."""
     known = state or FRESH
-    return replace(known, leader_epoch=None, lost=known.loaded, was_lost=True, refused=False)
+    after = replace(known, leader_epoch=None, lost=known.loaded, was_lost=True, refused=False)
+    return Illegal(ANSWERS_OWN, after) if known.refused else after
 
 
 def loads(state: Coordinated | None, event: Event) -> Coordinated | Illegal:
@@ -89,7 +90,7 @@ def waits(state: Coordinated | None, event: Event) -> Coordinated | Illegal:
     """The broker leads the partition, as it says among what it holds."""
     known = state or FRESH
     if known.refused:
-        return _goes_on(known)
+        return Illegal(ANSWERS_OWN, replace(known, refused=False))
     if known.loaded or known.leader_epoch is None:
         return known
     after = replace(known, waits=known.waits + 1)
@@ -98,23 +99,14 @@ def waits(state: Coordinated | None, event: Event) -> Coordinated | Illegal:
 
 def marks(state: Coordinated | None, event: Event) -> Coordinated | Illegal | None:
     """A marker goes to a broker."""
-    if state is not None and state.refused:
-        return _goes_on(state)
     return state if state is None or state.loaded else Illegal(MARKS_OWN, state)
 
 
-def answers(state: Coordinated | None, event: Event) -> Coordinated | Illegal | None:
-    """A producer's request was decided; where a disk has just failed, the partition is unloaded next."""
-    if state is None or not state.loaded or state.was_lost:
+def answers(state: Coordinated | None, event: Event) -> Coordinated | None:
+    """A producer's request was decided; a coordinator whose disk has just failed refuses, and unloads the partition."""
+    if state is None or not state.loaded or state.was_lost or event["error"] != NOT_COORDINATOR:
         return state
-    if event["error"] == NOT_COORDINATOR:
-        return replace(state, refused=True)
-    return _goes_on(state) if state.refused else state
-
-
-def _goes_on(state: Coordinated) -> Illegal:
-    """Its broker has refused what it coordinates."""
-    return Illegal(ANSWERS_OWN, replace(state, refused=False))
+    return replace(state, refused=True)
 
 
 def _of_topic(event: Event) -> Key:

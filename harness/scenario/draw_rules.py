@@ -22,6 +22,8 @@ def draws(draft: Draft, of_brokers: Iterable[Callable[[Draft], Iterator[Problem]
     if spec is None:
         return
     for name, span in (("brokers", spec.brokers), ("replication_factor", spec.replication_factor)):
+        if span is not None and draft.external is not None:
+            yield Problem(("draws", name), "is not drawn for an external cluster")
         if span is not None and span[0] > span[1]:
             yield Problem(("draws", name), f"must be a range from less to more, not {span}")
     if draft.brokers is None:

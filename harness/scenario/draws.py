@@ -1,7 +1,7 @@
 """What does the seed draw of a scenario beside its faults: sizes, properties, load, and the time that operations take?
 
-Every draw has a generator of its own, so that one more setting changes no other. What a scenario states is not drawn,
-and what cannot be changed is not: of an external cluster only the load is.
+Every draw has a generator of its own, so that one more setting changes no other. What a scenario states is not drawn.
+For an external cluster only the load is drawn.
 """
 
 import random

@@ -56,6 +56,9 @@ CUTS = {
     "an empty log, which begins anew with a whole batch": passes(
         RISE, truncated(2, 6, 4, high_watermark=6, epoch=2, reason="full")
     ),
+    "a log with uncommitted records, which begins anew": fails(
+        RISE, truncated(2, 7, 4, high_watermark=6, epoch=2, reason="full"), text="from 7 to 4"
+    ),
     "down to the high watermark": passes(RISE, truncated(2, 9, 6, high_watermark=6, epoch=2)),
     "below the high watermark": fails(RISE, CUT, offsets=[4]),
     "after an unclean election": excused(RISE, CUT, elected_uncleanly(1, 2), settings=UNCLEAN, offsets=[4]),

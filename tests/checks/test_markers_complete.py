@@ -1,7 +1,7 @@
 from typing import Any
 
 from tests.analysis.fact_rows import Row, held, replica, state
-from tests.analysis.protocol_rows import topic
+from tests.analysis.protocol_rows import S, topic
 from tests.analysis.transaction_rows import became, ended, one, wrote
 from tests.checks.answers import fails, passes, table_of, unknown
 
@@ -89,6 +89,24 @@ CASES |= {
     ),
     "a group's partition was not there yet, and a later transaction is open": passes(
         *(*GROUPS, became("Ongoing", 5, "__consumer_offsets-0"), *COMMITTED, wrote(1, **AT_GROUPS), OF_ANOTHER),
+    ),
+    "a group's partition had hardly been made, and a later transaction wrote there": passes(
+        *(*GROUPS, *one(5, at="__consumer_offsets-0"), *COMMITTED),
+        *(
+            wrote(1, **AT_GROUPS),
+            ended(3, **AT_GROUPS),
+            state(0, leader=1, epoch=0, isr=[1], time_ns=-9 * S, **AT_GROUPS),
+        ),
+    ),
+    "a group's partition was there for long, and the next marker closes what another one left open": fails(
+        *(*GROUPS, *one(5, at="__consumer_offsets-0"), *COMMITTED),
+        *(
+            wrote(1, **AT_GROUPS),
+            ended(3, **AT_GROUPS),
+            state(0, leader=1, epoch=0, isr=[1], time_ns=-10 * S, **AT_GROUPS),
+        ),
+        text="markers are missing of t",
+        shown='"number":0',
     ),
     "offsets of a group stay open": fails(
         *GROUPS, *COMMITTED, wrote(1, **AT_GROUPS), OF_ANOTHER, text="markers are missing of t"

@@ -302,6 +302,17 @@ FURTHER: dict[str, tuple[str, str, list[Event]]] = {
         "REPLICA",
         inserted("REPLICA", 21, logs.truncate(4, 3, "full")),
     ),
+    "a coordinator refuses what it has, and then loses it": (
+        "coordinator.answers-own",
+        "COORDINATOR",
+        [
+            *LOGS["COORDINATOR"][:9],
+            REFUSED,
+            logs.follows(1, 0, topic="__transaction_state"),
+            {"ev": "txn_unload", "partition": 0, "leader_epoch": 1},
+            logs.holds(),
+        ],
+    ),
     "the log ends lower than a truncation between two batches left it": (
         "replica.truncation-back",
         "REPLICA",
@@ -621,7 +632,13 @@ LEGAL: dict[str, tuple[str, list[Event]]] = {
     "an unclean election leaves the leader alone": ("ZNODES", [*LOGS["ZNODES"][:3], logs.state(2, 1, [2], 2)]),
     "a coordinator whose disk has failed refuses what it is about to unload": (
         "COORDINATOR",
-        [*LOGS["COORDINATOR"][:10], *[REFUSED] * 2, {"ev": "txn_unload", "partition": 0, "leader_epoch": 0}],
+        [
+            *LOGS["COORDINATOR"][:10],
+            *[REFUSED] * 2,
+            {"ev": "txn_unload", "partition": 0, "leader_epoch": 0},
+            logs.follows(1, 0, topic="__transaction_state"),
+            logs.holds(transaction_partitions=[0], transaction_leads=[0]),
+        ],
     ),
     "a reassignment is taken back": ("ZNODES", [*LOGS["ZNODES"][:5], logs.assigned([1, 2], 2)]),
     "a partition that a write of its topic left out is added again": (

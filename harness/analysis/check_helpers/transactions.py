@@ -88,8 +88,8 @@ def instances(transactions: DataFrame) -> DataFrame:
     """One row a transaction of a transactional id, in a log from which nothing is missing.
 
     Columns: `ID_KEY`, the `instance`'s number, `producer_id`, the `producer_epoch` in which it wrote, all `partitions`
-    it ever named, and its last decision: `result`, `decided_epoch`, `decided_offset`, and `decided_partitions`, which
-    lack those of an Ongoing record that was not stored; and whether it is `complete`.
+    it ever named, and its last decision: `result`, `decided_epoch`, `decided_offset`, `decided_ns`, and
+    `decided_partitions`, which lack those of an Ongoing record that was not stored; and whether it is `complete`.
     """
     is_open, prepared = F.col("state") == OPEN, F.col("state").isin(*PREPARED)
     of_id = in_order(*ID_KEY, by=("offset",))
@@ -97,7 +97,7 @@ def instances(transactions: DataFrame) -> DataFrame:
     numbered = transactions.withColumn("begins", begins).withColumn(
         "instance", F.sum(F.col("begins").cast("int")).over(of_id)
     )
-    decision = F.when(prepared, F.struct("offset", "state", "producer_epoch", "partitions"))
+    decision = F.when(prepared, F.struct("offset", "state", "producer_epoch", "partitions", "told_ns"))
     return (
         numbered.where(F.col("instance") > 0)
         .groupBy(*ID_KEY, "instance")
@@ -118,6 +118,7 @@ def instances(transactions: DataFrame) -> DataFrame:
             F.col("decision.producer_epoch").alias("decided_epoch"),
             F.col("decision.offset").alias("decided_offset"),
             F.col("decision.partitions").alias("decided_partitions"),
+            F.col("decision.told_ns").alias("decided_ns"),
             "complete",
         )
     )

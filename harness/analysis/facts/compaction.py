@@ -31,8 +31,8 @@ def superseded(
     """One row an offset whose record may be gone, as a later one with its key is known, or as it is a tombstone.
 
     Of a record that was written twice, the second offset is known from those that read it. A record of a transaction
-    that may have been aborted may be gone too, and replaces none if it was certainly aborted: by its client, or, where
-    no client of the run wrote it, by a marker in a log.
+    that may have been aborted may be gone too, and replaces none if it was certainly aborted. Its client's word counts
+    before that of a marker in a log.
     Any replica counts: a follower of a leader that has cleaned its log lacks the same records.
 
     A record with acks=1 that is in no log and was not read was lost with its leader, unless a later one replaced it.
@@ -54,7 +54,8 @@ def superseded(
         .select(*_RECORD, tombstone, "transaction_outcome", "committed")
         .unionByName(replica_records.select(*_RECORD, tombstone), allowMissingColumns=True)
         .unionByName(
-            _aborted(replica_records, batches, markers).select(*_RECORD, tombstone, "transaction_outcome"), True
+            _aborted(replica_records, batches, markers, cleaned).select(*_RECORD, tombstone, "transaction_outcome"),
+            True,
         )
         .join(F.broadcast(cleaned), on=list(PARTITION_KEY), how="inner")
         .where((F.col("offset") < F.col("compacted_to")) & (F.col("key") != ""))
@@ -80,14 +81,15 @@ def superseded(
     )
 
 
-def _aborted(replica_records: DataFrame, batches: DataFrame, markers: DataFrame) -> DataFrame:
-    """The records of replicas that a marker in the same log aborts."""
+def _aborted(replica_records: DataFrame, batches: DataFrame, markers: DataFrame, cleaned: DataFrame) -> DataFrame:
+    """The records of replicas of cleaned partitions that a marker in the same log aborts."""
     holder = [*REPLICA_KEY, "producer_id"]
     ranges = (
         parts(batches, markers).where(F.col("marker.result") == "abort").select(*holder, "first_offset", "last_offset")
     )
     return (
-        replica_records.join(ranges, on=holder, how="inner")
+        replica_records.join(F.broadcast(cleaned), on=list(PARTITION_KEY), how="left_semi")
+        .join(ranges, on=holder, how="inner")
         .where(F.col("offset").between(F.col("first_offset"), F.col("last_offset")))
         .withColumn("transaction_outcome", F.lit(ABORTED))
     )

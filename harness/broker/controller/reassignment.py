@@ -167,6 +167,7 @@ class Reassignments:
         self._tell_leadership(partition, wanted.replicas)
         for replica in wanted.adding:
             await self._replicas.change([(*partition, replica)], ReplicaStatus.NEW)
+            self._context.unstarted.discard((*partition, replica))
 
     async def _take_over_wish(self, partition: TopicPartition, wanted: Assignment) -> None:
         """Phase U: to ZooKeeper, then to memory; replicas of an earlier target alone are removed at once."""

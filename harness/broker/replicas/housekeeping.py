@@ -58,7 +58,7 @@ class Housekeeping:
         await every(self._seconds("log.retention.check.interval.ms"), self._retain, name="retention")
 
     def _hosted(self) -> Iterator[Partition]:
-        """Yield the replicas that are still there when it is their turn: the log of another one is closed."""
+        """Yield the replicas that are still there when it is their turn; one that was removed has a closed log."""
         for partition in self.replicas.all():
             if self.replicas.get(*partition.key) is partition:
                 yield partition

@@ -1,6 +1,6 @@
 """The transaction of an administrator: records for its topics and offsets of its groups, and other requests between.
 
-It is tried once: after any error the next one begins with a new epoch, which aborts what is open (KIP-360).
+After any error the next transaction begins with InitProducerId, which aborts what is open (KIP-98).
 """
 
 from collections.abc import Awaitable, Callable

@@ -10,8 +10,9 @@ allowed
 - as long as no notification has told the broker that it is over for longer than a session time-out and five seconds,
   in which the machine, the network and the processes were undisturbed: within the time-out a client of ZooKeeper hears
   of the change, or connects again, or its session ends, and then it reads everything;
-- for a topic that was deleted or created meanwhile, if the log was created before the end: a replica that was moved
-  away while its broker had no session keeps its log, and no notification tells it that the topic is deleted.
+- for a topic that was deleted or created meanwhile, if the log was created before the end;
+- for a topic that was deleted and not created again, as a replica that was moved away while its broker had no session
+  keeps its log, and no notification tells it of the deletion.
 
 A change that was written without a notification, as by a broker that died in between, need not be known. Each property
 is compared for itself.

@@ -93,8 +93,9 @@ class HighWatermark(Check):
         )
 
     def _truncated(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
-        # An empty log is cut fully to begin with all of the batch within which its leader's log starts.
-        below = facts["truncations"].where((F.col("to_offset") < F.col("high_watermark")) & (F.col("reason") != "full"))
+        # An empty log, which ends at its high watermark, begins anew with the whole batch in which its leader's starts.
+        begins_anew = (F.col("reason") == "full") & (F.col("high_watermark") == F.col("log_end_offset"))
+        below = facts["truncations"].where((F.col("to_offset") < F.col("high_watermark")) & ~begins_anew)
         rows = with_unclean_election(below, facts["leader_epochs"], settings, since="asked_epoch", until="leader_epoch")
         return finding(
             rows,

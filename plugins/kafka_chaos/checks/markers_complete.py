@@ -4,9 +4,9 @@ Complete is stored when each partition that Prepare names has its marker; withou
 consumers with read_committed wait there. A marker that arrives a second time and closes what was written since ends the
 next transaction early (KAFKA-10080).
 
-A group's partition may not be there yet when AddOffsetsToTxn names it, as the coordinator does not look; where it then
-does not know of the partition, it takes it for deleted and sends no marker, as Kafka's does. So of `__consumer_offsets`
-only markers are missed that leave offsets of the transaction open.
+AddOffsetsToTxn may name a partition of `__consumer_offsets` that is not there yet. A coordinator that does not know the
+partition when the transaction ends takes it for deleted, and sends no marker, as in Kafka. So a transaction that was
+decided before the partition had existed for ten seconds needs no marker there, if it leaves no offsets open.
 """
 
 from typing import ClassVar
@@ -32,6 +32,8 @@ from harness.analysis.frames import PARTITION_KEY
 from harness.contracts.checks import Check, Settings
 from harness.values import OFFSETS_TOPIC
 
+KNOWN_NS = 10_000_000_000
+"""After a partition is made, every coordinator's metadata has it within this time."""
 _PRODUCER = (*PARTITION_KEY, "producer_id", "producer_epoch")
 
 
@@ -73,10 +75,17 @@ class MarkersComplete(OfTransactions):
                 "decided_partitions": "partitions",
             }
         )
+        made = facts["partition_states"].groupBy(*PARTITION_KEY).agg(F.min("time_ns").alias("made_ns"))
+        known = F.coalesce(F.col("decided_ns") >= F.col("made_ns") + KNOWN_NS, F.lit(False))
         wanted = (
             by_partition(decided)
+            .join(made, on=list(PARTITION_KEY), how="left")
             .groupBy(*key, "transactional_id")
-            .agg(F.count("*").alias("wanted"), F.collect_set("written_epoch").alias("written_epochs"))
+            .agg(
+                F.count("*").alias("wanted"),
+                F.count(F.when(known | (F.col("topic") != OFFSETS_TOPIC), True)).alias("needed"),
+                F.collect_set("written_epoch").alias("written_epochs"),
+            )
         )
         held = on_furthest(facts["markers"], facts["replicas"]).groupBy(*key).agg(F.count("*").alias("number"))
         rows = (
@@ -85,12 +94,12 @@ class MarkersComplete(OfTransactions):
             .where(F.col("number") < F.col("wanted"))
             .join(furthest_replicas(facts["replicas"]), on=list(PARTITION_KEY), how="left_semi")
             .join(_open(facts), on=[*PARTITION_KEY, "producer_id"], how="left")
-            .where((F.col("topic") != OFFSETS_TOPIC) | F.arrays_overlap("written_epochs", "open_epochs"))
+            .where((F.col("number") < F.col("needed")) | F.arrays_overlap("written_epochs", "open_epochs"))
         )
         return (
             without_thinned(without_deleted(rows, facts), facts)
             .withColumn("wrong", F.lit("markers are missing"))
-            .drop("result", "written_epochs", "open_epochs")
+            .drop("result", "needed", "written_epochs", "open_epochs")
         )
 
     def _again(self, facts: dict[str, DataFrame]) -> DataFrame:

@@ -3,8 +3,8 @@
 Clients and followers go where a broker's metadata cache sends them. Only the controller feeds it, so what the
 controller omits stays wrong for good (KIP-380, Kafka's `MetadataCache`). Each registered broker's cache at the end of
 the load is compared with the content of ZooKeeper that is older than a while: a leader that has just moved is left out,
-live brokers count only if no broker has come or gone since, deleted topics only if their last partition's state was
-written that long ago, and both only if the last heal was.
+live brokers count only if no broker has come or gone since, and deleted topics only if the last state of their
+partitions was written that long ago. Both are judged only if the last heal is that long ago, too.
 
 The controller notifies the brokers that are registered when the deletion of a topic begins, in Kafka too. A broker that
 registered later without a restart keeps the topic, which is a note. So does one that was not reached before another

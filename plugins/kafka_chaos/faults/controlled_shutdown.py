@@ -103,7 +103,10 @@ class ControlledShutdown(BrokerFault):
             return mismatch(str(error))
         if unclean := _led_from_outside(injection, partitions):
             return mismatch(f"unclean election for {', '.join(unclean)}")
-        moved = len(injection.state["led"])
+        pairs = _pairs(injection, partitions)
+        moved = sum(view.leader not in (*injection.targets, NO_BROKER) for _, view in pairs)
+        if not moved and "kept" in injection.state:
+            return inconclusive("no other replica could lead what it led, and its system does not log stops")
         return confirmed(f"clean stop after {moved} partitions changed their leader")
 
     async def _not_controlled(self, context: FaultContext, injection: Injection) -> Effect | None:
@@ -161,7 +164,7 @@ def _pairs(injection: Injection, seen: list[PartitionView]) -> list[tuple[dict[s
 
 
 def _unmoved(injection: Injection, seen: list[PartitionView]) -> list[str]:
-    """Return partitions that another replica could lead; the others may have left the ISR before the stop."""
+    """Return the partitions that another member of the ISR could lead, and none does."""
     return [
         f"{view.topic}-{view.partition}"
         for _, view in _pairs(injection, seen)

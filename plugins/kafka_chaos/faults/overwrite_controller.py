@@ -2,7 +2,8 @@
 
 The controller resigns, and no leader is elected until the fault is healed. No other fault may touch the controller.
 
-Confirmed by: the content of the znode, and a request that no controller carries out.
+Confirmed by: the content of the znode, and a request that no controller carries out. A controller that was taking over
+may carry out one, and is then asked again.
 """
 
 from typing import Annotated, Any, ClassVar, Literal

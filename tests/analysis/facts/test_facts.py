@@ -51,6 +51,8 @@ from harness.store.history import (
     Record,
     ReplicaRecord,
     ReplicaState,
+    StoredBatch,
+    StoredMarker,
     ZnodeChange,
 )
 from tests.analysis.model_evidence import MS
@@ -1111,7 +1113,7 @@ def a_compacted_topic(out: RunWriter) -> None:
     out.operation("c0", OpKind.POLL, OpType.OK, 0, records=(twice,))
 
 
-def hold(out: RunWriter, offset: int, key: str, value: str) -> None:
+def hold(out: RunWriter, offset: int, key: str, value: str, producer_id: int = -1) -> None:
     out.writer(out.folder.replica_dump(1, "orders", 0)).write(
         ReplicaRecord(
             broker=1,
@@ -1123,11 +1125,44 @@ def hold(out: RunWriter, offset: int, key: str, value: str) -> None:
             key=key,
             value=value,
             digest="",
-            producer_id=-1,
+            producer_id=producer_id,
             producer_epoch=-1,
             sequence=-1,
         )
     )
+
+
+@case
+def a_compacted_topic_with_transactions_of_no_client(out: RunWriter) -> None:
+    """Producer 7 aborts offset 0 and commits 2, 8 is open at 4; another partition, with the same, is not cleaned."""
+    out.event(1, Compaction(topic="orders", partition=0, from_offset=0, until_offset=9))
+    for offset, producer_id in ((0, 7), (2, 7), (4, 8)):
+        hold(out, offset, f"k{offset}", f"v{offset}", producer_id)
+    for partition in (0, 1):
+        place: dict[str, Any] = {
+            "broker": 1,
+            "topic": "orders",
+            "partition": partition,
+            "leader_epoch": 0,
+            "timestamp_ms": 0,
+        }
+        dump = out.writer(out.folder.replica_dump(1, "orders", partition))
+        for offset, producer_id in ((0, 7), (2, 7), (4, 8)):
+            written: dict[str, Any] = {
+                "first_offset": offset,
+                "last_offset": offset,
+                "producer_id": producer_id,
+                "first_sequence": 0,
+            }
+            dump.write(StoredBatch(**place, **written, producer_epoch=0))
+        for offset, result in ((1, "abort"), (3, "commit")):
+            ended: dict[str, Any] = {"offset": offset, "result": result, "producer_id": 7, "coordinator_epoch": 0}
+            dump.write(StoredMarker(**place, **ended, producer_epoch=0))
+
+
+def test_what_a_marker_aborts_may_be_gone_from_a_cleaned_log(rows: Rows) -> None:
+    gone = rows(a_compacted_topic_with_transactions_of_no_client, "superseded", "offset")
+    assert [(row["partition"], row["offset"], row["committed"]) for row in gone] == [(0, 0, True)]
 
 
 def test_what_later_records_replace_below_the_end_of_cleaners_may_be_gone(rows: Rows) -> None:
