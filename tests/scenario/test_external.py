@@ -88,6 +88,8 @@ def good(*changes: tuple[str, str]) -> Scenario:
                      " expire_sessions and commands.zookeeper", id="sessions of a quorum"),
         pytest.param("zookeeper: keeper:2181", "controllers: {1: 'one:9093'}", "expire-session needs ZooKeeper, and the"
                      " cluster has none", id="a fault that needs ZooKeeper"),
+        pytest.param("duration_s: 40", "duration_s: 40\ndraws: {brokers: [2, 2]}", "draws.brokers: is not drawn for an"
+                     " external cluster", id="a size that is drawn"),
         pytest.param("expire_sessions: true", "prefix: the", "cluster.external.prefix", id="whose topics are others'"),
         pytest.param("expire_sessions: true", "expire_sessions: true\n    prefix: chaos-0123456789-", "topics: do not"
                      " all begin with chaos-0123456789-: leave out cluster.external.prefix", id="others' topics"),
@@ -157,6 +159,13 @@ def test_an_external_cluster_is_touched_only_with_the_statement_that_it_may_be()
     with pytest.raises(Refused, match=r"disturbs the external cluster j9KTpdNPRMKxMmSK201HcQ: give --i-own"):
         require_owned(good(), owned=False)
     require_owned(good(), owned=True)
+
+
+def test_only_the_load_of_it_is_drawn() -> None:
+    made = good(("duration_s: 40", "duration_s: 40\ndraws: {load: true, settings: [log, groups]}"))
+    plans = [make_plan(made, seed).drawn for seed in range(9)]
+    assert all(drawn is not None and not drawn.properties and not drawn.topics for drawn in plans)
+    assert any(drawn is not None and any(drawn.workloads) for drawn in plans)
 
 
 def test_no_folder_of_a_run_is_made_unless_they_say_so(tmp_path: Path) -> None:
