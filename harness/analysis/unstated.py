@@ -111,8 +111,8 @@ def _superseded_if_compacted(facts: Facts) -> DataFrame:
         .join(facts["broker_logs"].select("run_id"), on="run_id", how="left_anti")
         .withColumn("until_offset", F.lit(2**63 - 1))
     )
-    made_of = (facts[name] for name in ("polls", "replica_records", "transactional_batches", "markers"))
-    removed = superseded(cleaned, sends, *made_of)
+    logs = (facts["replica_records"], facts["transactional_batches"], facts["markers"])
+    removed = superseded(cleaned, sends, facts["polls"], *logs)
     return removed.withColumn("committed", F.lit(True))
 
 

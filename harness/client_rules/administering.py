@@ -28,9 +28,9 @@ COLLIDING_SHARE = 0.15
 APPENDED_SHARE = 0.2
 """How often a change of configuration appends to a list."""
 TIMEOUTS_MS = (1, 100)
-"""What a request may state as its time-out, far less than the controller may need."""
+"""Time-outs in requests that are shorter than the controller may need."""
 SHORT_SHARE = 0.2
-"""How often it does."""
+"""The share of requests with such a time-out."""
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state")
 """Their replicas move between directories as others do."""
 
@@ -65,7 +65,7 @@ class Action(StrEnum):
     LIST_TRANSACTIONS = "list-transactions"
     DESCRIBE_TRANSACTIONS = "describe-transactions"
     INIT_PRODUCER = "init-producer"
-    """Asks any broker for the number of a producer without a transactional id."""
+    """Asks any broker for a producer id, without a transactional id."""
     WRITE = "write"
     """Writes a record within the open transaction, or a new one."""
     SEND_OFFSETS = "send-offsets"
@@ -137,7 +137,7 @@ OF_OWN_TOPICS = frozenset(
 AT_ONCE = (Action.REASSIGN, Action.CANCEL_REASSIGNMENT, Action.ADD_PARTITIONS, Action.WRITE, Action.DELETE_TOPIC)
 """What may follow a reassignment at once, of the same topic, while replicas are made and removed."""
 AT_ONCE_SHARE = 0.4
-"""How often one of these does."""
+"""The share of reassignments that one of these follows."""
 IN_TRANSACTIONS = frozenset({Action.WRITE, Action.SEND_OFFSETS, Action.END_TRANSACTION})
 """Asked for only with `transacts`."""
 EXISTS, UNKNOWN_TOPIC = "TOPIC_ALREADY_EXISTS", "UNKNOWN_TOPIC_OR_PART"
@@ -168,7 +168,7 @@ class Request:
     lucky: float = 0.0
     """From 0 to 1: which broker is asked, where any may be."""
     timeout_ms: int | None = None
-    """What the request states for how long the cluster may take; None for as long as the client waits."""
+    """The time-out in the request; None for the one of the client."""
 
 
 class Administering:
@@ -178,13 +178,13 @@ class Administering:
         """`actions`: those that the client can carry out."""
         self._interval_s: float = plan.parameters["interval_s"]
         self._at_once = ""
-        """The topic that the next request is about, without a pause; empty for any."""
+        """The topic that the next request names, which is sent without a pause; empty for any topic."""
         self._group = plan.process
         self._groups = (self._group, f"{self._group}-second")
         self._configurable: list[str] = plan.parameters["configures"]
         self._created_topics = 0
         self._named: set[str] = set()
-        """Names of topics, each asked for once."""
+        """Names that were used: no topic is created twice under one name."""
         self._topics = plan.topics
         self.own: dict[str, int] = {}
         """Partitions of each of its topics that there seem to be."""
@@ -366,7 +366,7 @@ class Administering:
     def unanswered(self, request: Request, error: str) -> None:
         """Take note that it is unknown what became of a request; a topic that was to be created may be there."""
         self._recorder.end(request.invoked, OpType.INFO, error=error)
-        if request.action is Action.CREATE_TOPIC and not request.tried and len(self.own) < OWN_TOPICS:
+        if request.action is Action.CREATE_TOPIC and not request.tried:
             self.own.setdefault(request.topic, request.partitions)
 
 

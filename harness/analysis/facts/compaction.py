@@ -31,8 +31,8 @@ def superseded(
     """One row an offset whose record may be gone, as a later one with its key is known, or as it is a tombstone.
 
     Of a record that was written twice, the second offset is known from those that read it. A record of a transaction
-    that may have been aborted may be gone too, and replaces none if it was certainly aborted. Its client's word counts
-    before that of a marker in a log.
+    that may have been aborted may be gone too, and replaces none if it was certainly aborted. The outcome that its
+    client recorded counts; where there is none, the marker in a log does.
     Any replica counts: a follower of a leader that has cleaned its log lacks the same records.
 
     A record with acks=1 that is in no log and was not read was lost with its leader, unless a later one replaced it.

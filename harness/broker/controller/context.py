@@ -38,7 +38,7 @@ class ControllerContext:
     reassigning: set[TopicPartition] = field(default_factory=set)
     """Partitions whose replicas are being replaced; their topics are not deleted meanwhile."""
     unstarted: set[Replica] = field(default_factory=set)
-    """New replicas that got no status, as their reassignment failed: the partition had no state, or another one's."""
+    """New replicas without a status: their reassignment failed, as the partition's state could not be written."""
     deleting: set[str] = field(default_factory=set)
     """Topics that are to be deleted."""
     deletion_started: set[str] = field(default_factory=set)

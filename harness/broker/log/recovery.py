@@ -101,7 +101,7 @@ def open_log(
         logger.warning("log.truncated log=%s end=%d bytes=%d", folder, log.log_end_offset, truncated_bytes)
     log.log_start_offset = max(origin.log_start_offset, log.segments[0].base_offset)
     without_index = [each.base_offset for each in log.segments if not each.aborted.is_sound(each.base_offset)]
-    # Kafka recovers a segment without an index (`LogSegment.sanityCheck`). The last segment's is on disk only if large.
+    # Kafka recovers a segment without an index (`LogSegment.sanityCheck`). Only a large last segment has one.
     without_index += [each.base_offset for each in log.segments[:-1] if not each.has_index]
     if unindexed_from is not None:
         without_index.append(unindexed_from)

@@ -206,7 +206,7 @@ class SimulatedProducer:
             self._again(key, batch, partition.error_code)
         keys = list(self._queues)
         following = keys.index(key) + 1
-        for each in (*keys[following:], *keys[:following]):  # one that always has records leaves room to others
+        for each in (*keys[following:], *keys[:following]):  # in turn: a backlog of one does not stop the others
             self._pump(each)
 
     def _acknowledged(self, _key: TopicPartition, batch: Sequence[Pending], base_offset: int) -> None:

@@ -93,7 +93,7 @@ class HighWatermark(Check):
         )
 
     def _truncated(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
-        # An empty log, which ends at its high watermark, begins anew with the whole batch in which its leader's starts.
+        # Where the leader's log starts within a batch, an empty follower starts again at the first offset of the batch.
         begins_anew = (F.col("reason") == "full") & (F.col("high_watermark") == F.col("log_end_offset"))
         below = facts["truncations"].where((F.col("to_offset") < F.col("high_watermark")) & ~begins_anew)
         rows = with_unclean_election(below, facts["leader_epochs"], settings, since="asked_epoch", until="leader_epoch")

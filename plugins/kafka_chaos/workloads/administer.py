@@ -1,8 +1,8 @@
 """Administrators create, extend, configure and delete topics of their own, and query leaders, groups and more.
 
 Offsets of groups of their own expire or are deleted. A scenario names `produce-consume` beside it for records. On a
-real cluster librdkafka 2.16 may end the process (a failed assertion) when the broker that it asks dies, and the run is
-then inconclusive; in virtual time an administrator has no such limit.
+real cluster librdkafka 2.16 may crash (a failed assertion) when the broker that it asks dies; the run is inconclusive
+then. Administrators in virtual time do not use it.
 """
 
 import threading

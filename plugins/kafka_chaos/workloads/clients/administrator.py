@@ -134,7 +134,7 @@ def _describe_cluster(admin: AdminClient, request: Request, timeout_s: float) ->
 
 
 def _elect_leaders(admin: AdminClient, request: Request, timeout_s: float) -> Answers:
-    """Without a time-out of the request: confluent-kafka 2.16 fails with SystemError where one is given."""
+    # With a time-out of the request confluent-kafka 2.16 raises SystemError.
     partitions = [TopicPartition(request.topic, request.partition)] if request.topic else None
     return [admin.elect_leaders(ElectionType.PREFERRED, partitions)]
 
@@ -173,5 +173,5 @@ CALLS: Mapping[Action, Callable[[AdminClient, Request, float], Answers]] = {
     Action.DESCRIBE_GROUPS: _describe_groups,
 }
 """What librdkafka can ask for; it knows of no reassignments, log directories, transactions, or deletions of single
-offsets. It can ask for offsets of a group, and 2.16 dies of that (SIGSEGV) while the coordinator moves.
+offsets. Offsets of a group are left out: librdkafka 2.16 crashes (SIGSEGV) if the coordinator moves meanwhile.
 """
