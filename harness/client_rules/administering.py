@@ -140,8 +140,9 @@ AT_ONCE_SHARE = 0.4
 """The share of reassignments that one of these follows."""
 IN_TRANSACTIONS = frozenset({Action.WRITE, Action.SEND_OFFSETS, Action.END_TRANSACTION})
 """Asked for only with `transacts`."""
-EXISTS, UNKNOWN_TOPIC = "TOPIC_ALREADY_EXISTS", "UNKNOWN_TOPIC_OR_PART"
-"""What errors begin with that say whether there is a topic; librdkafka's name of the second one is shorter."""
+EXISTS, UNKNOWN_TOPIC, HAS_AS_MANY = "TOPIC_ALREADY_EXISTS", "UNKNOWN_TOPIC_OR_PART", "INVALID_PARTITIONS"
+"""What errors begin with that say whether there is a topic, or a partition; librdkafka's name of the second is shorter.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -362,6 +363,8 @@ class Administering:
             self.own[request.topic] = 1
         elif error.startswith(UNKNOWN_TOPIC):
             self.own.pop(request.topic, None)
+        elif error.startswith(HAS_AS_MANY) and request.action is Action.ADD_PARTITIONS:  # after one without an answer
+            self.own[request.topic] = request.partitions
 
     def unanswered(self, request: Request, error: str) -> None:
         """Take note that it is unknown what became of a request; a topic that was to be created may be there."""

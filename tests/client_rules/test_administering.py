@@ -177,3 +177,16 @@ def test_a_topic_may_be_there_whose_creation_is_not_answered() -> None:
         request = rules.next()
     rules.unanswered(request, "timed out")
     assert rules.own == {request.topic: request.partitions}
+
+
+def test_partitions_that_were_added_without_an_answer_are_counted_when_adding_them_again_is_refused() -> None:
+    rules, _ = administering(actions=[Action.CREATE_TOPIC, Action.ADD_PARTITIONS])
+    request = rules.next()
+    while request.action is not Action.ADD_PARTITIONS:
+        rules.done(request)
+        request = rules.next()
+    had = rules.own[request.topic]
+    rules.unanswered(request, "timed out")
+    assert rules.own[request.topic] == had
+    rules.refused(request, "INVALID_PARTITIONS: Topic already has so many.")
+    assert rules.own[request.topic] == had + 1

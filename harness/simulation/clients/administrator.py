@@ -24,6 +24,8 @@ COORDINATED = {Addressee.COORDINATOR: GROUP, Addressee.TRANSACTION_COORDINATOR: 
 """Types of the keys that have a coordinator, by addressee."""
 ASTRAY_SHARE = 0.1
 """How often a request for the controller or a coordinator goes to any broker."""
+UNDECIDED = frozenset({ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND})
+"""Errors of requests that may have been carried out."""
 
 
 class SimulatedAdministrator:
@@ -66,7 +68,7 @@ class SimulatedAdministrator:
                 self._rules.done(request)
             except Refused as error:
                 self._look_again()
-                is_undecided = error.code == ErrorCode.REQUEST_TIMED_OUT
+                is_undecided = error.code in UNDECIDED
                 (self._rules.unanswered if is_undecided else self._rules.refused)(request, described(error.code))
             except PeerError as error:
                 self._look_again()

@@ -75,7 +75,7 @@ class AdministratorTransaction:
             await act()
         except TransactionError as error:
             self._is_ready = False
-            if error.failure is Failure.RETRIABLE:
+            if error.failure is Failure.RETRIABLE and error.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 raise PeerError(str(error)) from error
             raise Refused(error.code) from error
         except (PeerError, Refused):
