@@ -264,8 +264,9 @@ class MemoryStorage:
 
     def list(self, path: str) -> list[str]:
         """Return the names in a folder, sorted; an absent folder is empty."""
-        inside = [p for p in [*self.files, *self.folders] if p and posixpath.dirname(p) == path]
-        return sorted(posixpath.basename(p) for p in inside)
+        prefix = path and f"{path}/"
+        names = (p[len(prefix) :] for p in (*self.files, *self.folders) if p.startswith(prefix))
+        return sorted(name for name in names if name and "/" not in name)
 
     def make_folder(self, path: str) -> None:
         """Create a folder with its parents, durably; raises OSError where not even a name has room."""
@@ -303,6 +304,9 @@ class MemoryStorage:
             return p == path or p.startswith(path + "/")
 
         self._overtake(path)
+        if path in self.files:
+            self.take(-self.files.pop(path).size)
+            return
         self.take(-sum(file.size for p, file in self.files.items() if gone(p)))
         self.files = {p: file for p, file in self.files.items() if not gone(p)}
         self.folders = {p for p in self.folders if not gone(p)}
