@@ -1041,7 +1041,7 @@ class Holdings(Event):
     unclaimed: list[str]
     """Groups, `JoinGroup` or `SyncGroup` requests of which wait although no member has them."""
     due: list[str]
-    """Waiting requests whose condition holds: kind and partition."""
+    """Waiting requests whose condition holds: kind and partition, or what an idle controller was asked for."""
     stuck_transactions: list[str]
     """Transactional ids whose next state is neither being stored nor waits for markers."""
     differences: list[str]

@@ -181,7 +181,7 @@ class Administering:
         self._at_once = ""
         """The topic that the next request names, which is sent without a pause; empty for any topic."""
         self._group = plan.process
-        self._groups = (self._group, f"{self._group}-second")
+        self._transactions = 0
         self._configurable: list[str] = plan.parameters["configures"]
         self._created_topics = 0
         self._named: set[str] = set()
@@ -248,7 +248,7 @@ class Administering:
             case Action.COMMIT_OFFSET | Action.DELETE_OFFSET | Action.FETCH_OFFSETS | Action.SEND_OFFSETS:
                 return self._of_group(action, *self._partition())
             case _:
-                topic, group = self._rng.choice([*own, *self._topics]), self._rng.choice(self._groups)
+                topic, group = self._rng.choice([*own, *self._topics]), self._some_group()
                 return self._request(action, topic=topic, group=group)
 
     def _action(self) -> Action:
@@ -292,10 +292,14 @@ class Administering:
             action,
             topic=topic,
             partition=partition,
-            group=self._rng.choice(self._groups),
+            group=self._some_group(),
             offset=self._rng.randint(0, 1000),
             retention_ms=self._rng.choice(RETENTIONS_MS),
         )
+
+    def _some_group(self) -> str:
+        """Return its group, a second one, or one that no transaction before the present one has named."""
+        return self._rng.choice((self._group, f"{self._group}-second", f"{self._group}-{self._transactions}"))
 
     def _partition(self) -> TopicPartition:
         known = {**self._topics, **self.own}
@@ -355,6 +359,8 @@ class Administering:
             self.own[request.topic] = request.partitions
         elif request.action is Action.DELETE_TOPIC:
             self.own.pop(request.topic, None)
+        elif request.action is Action.END_TRANSACTION:
+            self._transactions += 1
 
     def refused(self, request: Request, error: str) -> None:
         """Take note of a request that a broker refuses."""

@@ -63,7 +63,8 @@ REQUESTS_CLAIMED = Rule(
 ANSWERED_WHEN_DUE = Rule(
     id="holdings.answered-when-due",
     sentence="A request that waits is answered when what it waits for has happened.",
-    source="DelayedOperationPurgatory.checkAndComplete, DelayedProduce, DelayedFetch, DelayedDeleteRecords",
+    source="DelayedOperationPurgatory.checkAndComplete, DelayedProduce, DelayedFetch, DelayedDeleteRecords, "
+    "ControllerEventManager.clearAndPut",
 )
 TRANSACTIONS_GO_ON = Rule(
     id="holdings.transactions-go-on",

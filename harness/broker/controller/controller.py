@@ -73,6 +73,8 @@ class Controller:
         self._broker_id = config.broker_id
         self._controller_id = NO_CONTROLLER
         self._active: ActiveController | None = None
+        self._answers: dict[asyncio.Future[Any], str] = {}
+        """What clients wait for, with the names of the events."""
         self._queue = EventQueue(
             state_log,
             moved=self._maybe_resign,
@@ -126,6 +128,11 @@ class Controller:
     def unanswered(self) -> list[int]:
         """The brokers that have yet to answer a request of this controller."""
         return [] if self._active is None else self._active.unanswered
+
+    @property
+    def forgotten(self) -> list[str]:
+        """Requests of clients that wait although every event has been handled."""
+        return [event for answer, event in self._answers.items() if self._queue.is_idle and not answer.done()]
 
     @property
     def settled_context(self) -> ControllerContext | None:
@@ -222,6 +229,8 @@ class Controller:
         if not self._queue.running:
             raise ControllerMovedError(f"broker {self._broker_id} does not act as controller any more")
         answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        self._answers[answer] = event
+        answer.add_done_callback(self._answers.pop)
 
         def refuse(error: Exception) -> None:
             if not answer.done():

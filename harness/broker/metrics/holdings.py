@@ -69,7 +69,7 @@ class Ledger:
                 timers_missing=timers_missing(self.groups, self.members),
                 timers_left=timers_left(self.groups, self.members),
                 unclaimed=unclaimed(self.groups, self.members),
-                due=due(self.replicas),
+                due=[*due(self.replicas), *self.controller.forgotten],
                 stuck_transactions=stuck_transactions(self.transactions),
                 differences=[*self._differences(), *at_rest],
                 controller_differences=[] if context is None else list(of_controller(context)),

@@ -92,6 +92,25 @@ async def test_the_new_session_waits_for_the_event_that_is_running(world: World)
     assert broker.controller.is_active
 
 
+@pytest.mark.parametrize("are_answered", [True, False])
+async def test_requests_that_the_queue_drops_unanswered_are_forgotten(world: World, are_answered: bool) -> None:
+    await world.start(1)
+    controller, gate = world.brokers[1].controller, asyncio.Event()
+    controller._queue.put("slow", gate.wait)
+    asking = asyncio.create_task(controller.reassignments(None))
+    await settle()
+    assert controller.forgotten == [], "its event is to come"
+    if not are_answered:
+        controller._queue._events.clear()
+    gate.set()
+    await settle()
+    assert asking.done() == are_answered
+    assert controller.forgotten == ([] if are_answered else ["ListPartitionReassignments"])
+    asking.cancel()
+    await settle()
+    assert controller.forgotten == []
+
+
 async def test_a_lost_connection_is_no_reason_to_resign_and_hides_nothing(world: World) -> None:
     await world.start(1, 2, t={0: [2, 1]})
     world.brokers[1].sessions[0].disconnect()
