@@ -54,7 +54,7 @@ async def test_a_broker_serves_every_api_of_the_table(cluster: WholeCluster) -> 
     await cluster.start(1)
     request = ApiVersionsRequest(client_software_name="test", client_software_version="1")
     answer = await cluster.ask(1, request, 3)
-    assert [api.api_key for api in answer.api_keys] == sorted(APIS)
+    assert [api.api_key for api in answer.api_keys] == sorted(APIS), "is its class among the bound ones of server.py?"
 
 
 async def test_a_port_is_taken_before_the_broker_registers_and_answers_only_afterwards(cluster: WholeCluster) -> None:

@@ -218,7 +218,7 @@ def cell(request: pytest.FixtureRequest) -> Cell:
 
 def test_every_kind_has_a_row_and_each_cell_that_works_a_scenario_that_is_valid() -> None:
     cells = list(working())
-    assert {cell.kind for cell in cells} == set(registry.names(Kind.FAULT)) - {CUSTOM}
+    assert {cell.kind for cell in cells} == set(registry.names(Kind.FAULT)) - {CUSTOM}, "each fault needs a row in ROWS"
     for cell in cells:
         assert read_scenario(cell.scenario(), "cell").driver == cell.driver
 

@@ -185,7 +185,8 @@ def test_the_how_to_counts_the_checks_that_need_operations_alone() -> None:
         and (check.about is None or check.about.evidence in ("", "operations"))
     ]
     how_to = Path(__file__).parents[2] / "docs/how-to/judge-a-history.md"
-    assert f" {len(alone)} checks need\nonly `--operations`" in how_to.read_text(encoding="utf-8"), alone
+    sentence = f" {len(alone)} checks need\nonly `--operations`"
+    assert sentence in how_to.read_text(encoding="utf-8"), f"{how_to} must say so of {alone}"
 
 
 def test_every_setting_is_said_and_whether_it_is_assumed() -> None:

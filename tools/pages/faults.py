@@ -58,6 +58,8 @@ def text() -> str:
 
 def _fault(fault: Fault) -> tuple[str, ...]:
     about, _, confirmed = _docstring(fault).partition(_CONFIRMED)
+    if not confirmed:
+        raise ValueError(f"the fault {fault.name}: the docstring of its module has no line {_CONFIRMED.strip()!r}")
     return f"`{fault.name}`", about, confirmed.removesuffix("."), "<br>".join(_parameters(fault))
 
 
