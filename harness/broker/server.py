@@ -184,7 +184,7 @@ class Broker:
         self._cleaner = LogCleaner(
             replicas=self.replicas.replicas, config=config, state_log=self._state_log, wall_ms=outside.wall_ms
         )
-        self._producer_ids = ProducerIds(broker_id=config.broker_id, zookeeper=lambda: self._session.current)
+        self.producer_ids = ProducerIds(broker_id=config.broker_id, zookeeper=lambda: self._session.current)
         self._creator = TopicCreator(config, self.metadata, self._session, outside.rng)
         self._fetch_sessions = FetchSessions(
             slots=config["max.incremental.fetch.session.cache.slots"], rng=outside.rng, now_s=now_s, rules=rules
@@ -383,7 +383,7 @@ class Broker:
                 appender=self.replicas.appender,
                 timeout_s=config["request.timeout.ms"] / 1000,
             ),
-            producer_ids=self._producer_ids,
+            producer_ids=self.producer_ids,
             markers=MarkerDelivery(
                 peers=self._new_peers(), metadata=self.metadata, state_log=self._state_log, rules=self._rules
             ),
@@ -493,7 +493,7 @@ class Broker:
             GroupHandlers(coordinator, transactional, metadata),
             MemberHandlers(coordinator.members),
             GroupAdminHandlers(coordinator.store, coordinator.expiration, metadata),
-            ProducerIdHandlers(self._producer_ids, transactions),
+            ProducerIdHandlers(self.producer_ids, transactions),
             LogDirHandlers(replicas, self.replicas.deleter, self.replicas.mover),
             AclHandlers(),
             TransactionLogHandlers(replicas, self.replicas.markers),

@@ -8,6 +8,7 @@ from unittest.mock import patch
 
 import pytest
 
+from harness.broker.administration.producer_ids import ProducerIds
 from harness.broker.controller.context import ControllerContext
 from harness.broker.coordinator.store import KnownGroup
 from harness.broker.log.epoch_cache import EpochEntry, LeaderEpochCache
@@ -123,6 +124,10 @@ def of_follower(rest: AtRest) -> Partition:
     return rest.follower(*ORDERS)[1]
 
 
+def without_producer_ids(rest: AtRest) -> ProducerIds:
+    return next(each.producer_ids for each in rest.brokers().values() if not each.producer_ids.left)
+
+
 @contextmanager
 def checkpointed_late(rest: AtRest) -> Iterator[None]:
     """The checkpoint says that all is synced, and none is."""
@@ -187,6 +192,10 @@ CHANGES = {
     "the metadata name another controller": (
         attribute(lambda rest: rest.leader(*ORDERS)[0].metadata, "controller_id", lambda _: -1),
         {"metadata: controller"},
+    ),
+    "two brokers have the same producer ids": (
+        attribute(without_producer_ids, "left", lambda _: range(1_000_000)),
+        {f"producer ids of broker {broker_id}" for broker_id in range(3)},
     ),
     "an ISR is being written": (
         attribute(of_leader, "proposed_isr", lambda _: (1,)),

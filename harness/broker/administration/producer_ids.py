@@ -21,7 +21,8 @@ class ProducerIds:
     broker_id: int
     zookeeper: Callable[[], ZooKeeper]
     """Returns the session in force."""
-    _left: range = field(default=range(0))
+    left: range = field(default=range(0))
+    """The ids that are claimed and not handed out."""
     _claiming: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def next_id(self) -> int:
@@ -32,11 +33,11 @@ class ProducerIds:
             MalformedZnode: the last block cannot be read.
         """
         async with self._claiming:
-            if not self._left:
+            if not self.left:
                 block = await self._claim()
-                self._left = range(block.first, block.last + 1)
+                self.left = range(block.first, block.last + 1)
                 log.info("producer_ids.claimed first=%d last=%d", block.first, block.last)
-            producer_id, self._left = self._left[0], self._left[1:]
+            producer_id, self.left = self.left[0], self.left[1:]
             return producer_id
 
     async def _claim(self) -> ProducerIdBlock:

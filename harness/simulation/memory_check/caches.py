@@ -47,6 +47,15 @@ def _parsed(
         return {}
 
 
+def of_producer_ids(broker: Broker, others: Mapping[int, Broker]) -> Iterator[str]:
+    """Yield the brokers that are about to hand out the same ids as this one."""
+    own = broker.producer_ids.left
+    for other_id in sorted(others.keys() - {broker.config.broker_id}):
+        left = others[other_id].producer_ids.left
+        if own and left and max(own.start, left.start) < min(own.stop, left.stop):
+            yield f"producer ids of broker {other_id}"
+
+
 def of_replicas(broker: Broker, znodes: Znodes) -> Iterator[str]:
     """Yield missing replicas, and replicas with another leader or, where the broker leads, another ISR.
 

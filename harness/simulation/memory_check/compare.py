@@ -5,10 +5,11 @@ At rest means that the load has ended and no fault is in force.
 
 import asyncio
 
+from harness.broker.server import Broker
 from harness.broker.zookeeper.znodes import MalformedZnode
 from harness.events import ControllerElected, ControllerEvent
 from harness.simulation.cluster import SimulatedCluster
-from harness.simulation.memory_check.caches import of_configurations, of_metadata, of_replicas
+from harness.simulation.memory_check.caches import of_configurations, of_metadata, of_producer_ids, of_replicas
 from harness.simulation.memory_check.controller import of_controller
 from harness.simulation.memory_check.coordinators import of_groups, of_transactions
 from harness.simulation.memory_check.followers import of_followers
@@ -52,12 +53,13 @@ def _now(cluster: SimulatedCluster) -> dict[int, list[str]]:
         znodes = Znodes.of(cluster.ensemble)
     except MalformedZnode:  # a fault has left it
         return {}
-    if _has_failed(cluster, znodes.controller):
+    if _has_failed(cluster, znodes.controller) or _is_busy(brokers.get(znodes.controller)):
         return {}
     return {
         key: [
             *of_controller(broker, znodes, brokers),
             *of_configurations(broker, znodes),
+            *of_producer_ids(broker, brokers),
             *of_replicas(broker, znodes),
             *of_metadata(broker, znodes),
             *of_followers(broker, znodes, brokers),
@@ -67,6 +69,11 @@ def _now(cluster: SimulatedCluster) -> dict[int, list[str]]:
         ]
         for key, broker in brokers.items()
     }
+
+
+def _is_busy(controller: Broker | None) -> bool:
+    """Return whether a controller has events to handle: with a slow ZooKeeper they may be those of a minute."""
+    return controller is not None and controller.controller.settled_context is None
 
 
 def _has_failed(cluster: SimulatedCluster, controller: int) -> bool:
