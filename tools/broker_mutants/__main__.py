@@ -9,7 +9,8 @@ history differs, *unseen* where all that differ held, *in doubt* where checks ca
 *found* where a check fails.
 
 Mutants that no history can distinguish from the broker are in `equivalent.yaml`, with the reason, and are set apart.
-The mistakes in `mistakes.jsonl` were made by a reader of the broker who knew neither the checks nor the load.
+The mistakes in `mistakes.jsonl` and `mistakes-second.jsonl` were made by readers of the broker who knew neither the
+checks nor the load.
 The file has a line a mutant, written as soon as the mutant is through. Ends 0; 2 where nothing can be measured.
 """
 

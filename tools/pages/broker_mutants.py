@@ -9,7 +9,7 @@ from jinja2 import Environment
 
 from tools.broker_mutants import guided
 from tools.broker_mutants.battery import SCENARIOS
-from tools.broker_mutants.mutants import FUNCTIONS_LEFT_OUT, LEFT_OUT
+from tools.broker_mutants.mutants import BY_HAND, FUNCTIONS_LEFT_OUT, LEFT_OUT
 from tools.broker_mutants.reasons import unreached
 from tools.broker_mutants.results import HEADINGS, RESULTS, About, Measurement, Row, cells, counts, read_measurement
 from tools.broker_mutants.trial import Outcome
@@ -41,6 +41,12 @@ Mutants that no history can distinguish from the broker are set apart, with the 
 | found | A check says FAIL. |
 
 ![Outcomes of every measurement, in percent](broker-mutants.svg)
+"""
+_BY_HAND = """\
+## Mistakes made by hand
+
+Written by readers of the broker who knew neither the checks nor the load: `tools/broker_mutants/mistakes.jsonl`, and
+`mistakes-second.jsonl`, which was written after the battery. Some of the second set repeat the first.
 """
 _GUIDED = """\
 ## Guided against blind search
@@ -96,15 +102,25 @@ def page() -> str:
     """Return the page as Markdown."""
     names = ", ".join(f"`{Path(name).stem}`" for name in SCENARIOS)
     parts = [_HEAD.format(scenarios="\n".join(wrap(names, WIDTH)))]
-    every = measurements()
+    every = [each for each in measurements() if not _is_by_hand(each)]
     if every:
-        rows = [(_named(each), counts(each.rows, lambda _: "")[""]) for each in every]
-        parts += ["## All measurements\n", _table("commit, sample, battery", rows)]
+        parts += ["## All measurements\n", _outcomes(every)]
         parts += _latest(every[-1])
         parts += _executed(every[-1].about)
+    if by_hand := [each for each in measurements() if _is_by_hand(each)]:
+        parts += [_BY_HAND, _outcomes(by_hand) + "\n"]
     parts += _guided()
     parts += [_MODULES, *(f"| `{module}` | {why} |" for module, why in LEFT_OUT.items())]
     return "\n".join(parts) + "\n"
+
+
+def _is_by_hand(measurement: Measurement) -> bool:
+    return all(row.operator == BY_HAND for row in measurement.rows)
+
+
+def _outcomes(of: Iterable[Measurement]) -> str:
+    rows = [(_named(each), counts(each.rows, lambda _: "")[""]) for each in of]
+    return _table("commit, sample, battery", rows)
 
 
 def _guided() -> Iterator[str]:
@@ -129,7 +145,7 @@ def _guided() -> Iterator[str]:
 
 def plot() -> str:
     """Return a bar for each measurement, as SVG."""
-    bars = [_bar(each) for each in measurements()]
+    bars = [_bar(each) for each in measurements() if not _is_by_hand(each)]
     template = Environment(autoescape=True).from_string(_PLOT)
     legend = [(COLOURS[outcome], outcome.value) for outcome in Outcome]
     return template.render(bars=bars, legend=legend, width=max(460, 10 + 110 * len(bars))) + "\n"
@@ -150,7 +166,8 @@ def _bar(measurement: Measurement) -> dict[str, object]:
 def _named(measurement: Measurement) -> str:
     about = measurement.about
     enough = "" if about.enough is None else f", until {about.enough} differ"
-    sample = f"{about.day}, {about.commit}, seed {about.seed}, {about.schedules} schedules{enough}"
+    drawn = "" if _is_by_hand(measurement) else f"seed {about.seed}, "
+    sample = f"{about.day}, {about.commit}, {drawn}{about.schedules} schedules{enough}"
     return f"{sample}: {about.about}" if about.about else sample
 
 
