@@ -1,9 +1,9 @@
 """Has a controller told each live replica of a leader that it has elected?
 
-It writes the partition's new state to ZooKeeper and then sends LeaderAndIsr to every live replica: also to a broker
-that is about to leave, which must not go on leading. All requests to one broker go out in the order in which they were
-made, and those for the brokers' metadata are made last. So a broker that is sent such a request, made after the state
-was written, has been sent the leader before. A broker that registers anew is sent all its partitions.
+When the partition's new state is in ZooKeeper, it sends LeaderAndIsr to every live replica; in a controlled shutdown
+also to the broker that is about to leave, which must not go on leading. All requests to one broker go out in the order
+in which they were made, and those for the brokers' metadata are made last. So a broker to which such a request goes that
+was made after the election has been sent the leader before. A broker that registers anew is sent all its partitions.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,23 +14,20 @@ from msgspec.structs import replace
 from harness.model.step import Event, Illegal, Rule, Subject, of_broker
 
 _ROUNDING_NS = 1_000
-_STATE = "/brokers/topics/{topic}/partitions/{partition}/state"
 
 
 class Controller(Struct, frozen=True, kw_only=True):
-    """Whom a controller has to tell of which leaders."""
+    """Which brokers a controller has to tell of which leaders."""
 
     epochs: Mapping[int, int] = {}
     """Of the registered brokers."""
-    elected: Mapping[str, tuple[str, frozenset[int]]] = {}
-    """By the path of its state, a partition whose leader is elected and not written, and its live replicas."""
     owed: Mapping[int, Mapping[str, int]] = {}
-    """By broker, the partitions that it is to be told of, each with the instant at which its state was written."""
+    """By broker, the partitions that it is to be told of, each with the instant of its election."""
 
 
 RULE = Rule(
     id="controller.leaders-sent",
-    sentence="A controller sends each live replica, also one that is about to leave, the leader that it has elected.",
+    sentence="A controller sends each live replica the leader that it has elected, also to a broker that is leaving.",
     source="PartitionStateMachine.electLeaderForPartitions, ControllerBrokerRequestBatch.sendRequestsToBrokers",
     needs="registrations_read",
 )
@@ -51,26 +48,15 @@ def reads(state: Controller | None, event: Event) -> Controller | None:
 
 
 def elects(state: Controller | None, event: Event) -> Controller | None:
-    """A leader is elected."""
+    """A leader is elected, and the partition's state written."""
     if state is None or event["result"] is None:
         return state
-    previous = event["previous"]
-    leaving = () if previous is None else set(event["shutting_down"]).intersection(previous["isr"])
+    replicas = set(event["online"])
+    if event["strategy"] == "controlled_shutdown":
+        replicas.update(set(event["shutting_down"]).intersection(event["previous"]["isr"]))
     name = f"{event['topic']}-{event['partition']}"
-    elected = name, frozenset((*event["online"], *leaving))
-    return replace(state, elected={**state.elected, _STATE.format_map(event): elected})
-
-
-def writes(state: Controller | None, event: Event) -> Controller | None:
-    """The controller has written a partition's state."""
-    if state is None or event["path"] not in state.elected:
-        return state
-    name, replicas = state.elected[event["path"]]
-    elected = {path: each for path, each in state.elected.items() if path != event["path"]}
-    if event["result"] != "ok":
-        return replace(state, elected=elected)
-    owed = {**state.owed, **{to: {**state.owed.get(to, {}), name: event["mono"]} for to in replicas}}
-    return replace(state, elected=elected, owed=owed)
+    owed = {to: {**state.owed.get(to, {}), name: event["mono"]} for to in replicas.intersection(event["assigned"])}
+    return replace(state, owed={**state.owed, **owed})
 
 
 def sends(state: Controller | None, event: Event) -> Controller | Illegal | None:
@@ -80,7 +66,7 @@ def sends(state: Controller | None, event: Event) -> Controller | Illegal | None
     made_ns = event["mono"] - event["queued_ms"] * 1e6
     if event["api"] == "LeaderAndIsr":
         return _told(state, event["to"], event["partitions"])
-    missed = [name for name, written_ns in state.owed[event["to"]].items() if written_ns + _ROUNDING_NS < made_ns]
+    missed = [name for name, elected_ns in state.owed[event["to"]].items() if elected_ns + _ROUNDING_NS < made_ns]
     return Illegal(RULE, _told(state, event["to"], missed)) if missed else state
 
 
@@ -101,7 +87,6 @@ SUBJECT = Subject(
         "controller_elected": takes_office,
         "registrations_read": reads,
         "election": elects,
-        "zk_write": writes,
         "ctl_send": sends,
         "controller_event": handles,
     },

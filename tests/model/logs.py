@@ -275,15 +275,18 @@ def sends_leader(at: int, to: int, broker_epoch: int = 7) -> Event:
     return sends_live(at, to) | {"api": "LeaderAndIsr", "live_brokers": None, "target_broker_epoch": broker_epoch}
 
 
-def elects(number: int, *online: int, leaving: int, result: Any = True) -> Event:
-    """A leader is elected while a broker in the ISR is about to leave."""
-    candidates = {"online": list(online), "shutting_down": [leaving, 9], "previous": {"isr": [*online, leaving]}}
-    return {"ev": "election", "topic": "orders", "partition": number, **candidates, "result": result}
-
-
-def writes_state(at: int, number: int, result: str = "ok") -> Event:
-    path = f"/brokers/topics/orders/partitions/{number}/state"
-    return {"ev": "zk_write", "path": path, "result": result, "mono": at * 1_000_000}
+def elects(at: int, number: int, *online: int, leaving: int, result: Any = True) -> Event:
+    """A leader is elected as a broker in the ISR is about to leave; another one that is online is no replica."""
+    candidates = {"online": [*online, 8], "shutting_down": [leaving, 9], "previous": {"isr": [*online, leaving]}}
+    candidates |= {"strategy": "controlled_shutdown", "assigned": [*online, leaving, 9]}
+    return {
+        "ev": "election",
+        "topic": "orders",
+        "partition": number,
+        **candidates,
+        "result": result,
+        "mono": at * 1_000_000,
+    }
 
 
 def sends_leaders(at: int, to: int, *numbers: int, queued_ms: float = 0) -> Event:
@@ -484,11 +487,8 @@ LEADERS_SENT: list[Event] = [
     START,
     office("elected", 1),
     reads_brokers(1, 1, 2, 3, 9),
-    elects(0, 1, 2, leaving=3),
-    elects(1, 1, 2, leaving=3),
-    elects(2, 1, 2, leaving=3, result=None),
-    writes_state(2, 0),
-    writes_state(2, 1, "badversion"),
+    elects(2, 0, 1, 2, leaving=3),
+    elects(2, 1, 1, 2, leaving=3, result=None),
     sends_live(3, 2, 1, 2, 3, queued_ms=2),
     sends_leaders(3, 1, 0),
     sends_leaders(3, 2, 0),
@@ -497,15 +497,13 @@ LEADERS_SENT: list[Event] = [
     sends_live(4, 2, 1, 2, 3),
     sends_live(4, 3, 1, 2, 3),
     handled("ok"),
-    elects(1, 1, 2, leaving=3),
-    writes_state(5, 1),
+    elects(5, 1, 1, 2, leaving=3) | {"strategy": "offline"},
     sends_leaders(6, 1, 1),
-    sends_leaders(6, 3, 1),
+    sends_live(6, 3, 1, 2, 3),
     reads_brokers(7, 1, 3, 9),
     reads_brokers(7, 1, 2, 3, 9),
     sends_live(8, 2, 1, 2, 3),
-    elects(0, 1, 2, leaving=3),
-    writes_state(9, 0),
+    elects(9, 0, 1, 2, leaving=3),
     handled("SessionExpired"),
     sends_live(10, 1, 1, 2, 3),
 ]
