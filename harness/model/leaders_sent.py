@@ -2,8 +2,8 @@
 
 When the partition's new state is in ZooKeeper, it sends LeaderAndIsr to every live replica; in a controlled shutdown
 also to the broker that is about to leave, which must not go on leading. All requests to one broker go out in the order
-in which they were made, and those for the brokers' metadata are made last. So a broker to which such a request goes that
-was made after the election has been sent the leader before. A broker that registers anew is sent all its partitions.
+in which they were made, and those for the brokers' metadata are made last. So a broker that gets such a request, made
+after the election, has been sent the leader before. A broker that registers anew is sent all its partitions.
 """
 
 from collections.abc import Iterable, Mapping
