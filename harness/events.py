@@ -1052,7 +1052,7 @@ class Holdings(Event):
     controller_differences: list[str]
     """The same of its view of the cluster as controller, once it has handled every event."""
     overdue: list[str]
-    """Waiting requests and open transactions that have outlived their time-outs."""
+    """Waiting requests, open transactions and followers in the ISR that have outlived their time-outs."""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)

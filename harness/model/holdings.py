@@ -73,8 +73,9 @@ TRANSACTIONS_GO_ON = Rule(
 )
 IN_TIME = Rule(
     id="holdings.in-time",
-    sentence="What has a time-out ends with it: a request that waits, and a transaction that is open.",
-    source="DelayedOperationPurgatory.ExpiredOperationReaper, TransactionCoordinator.abortTimedOutTransactions",
+    sentence="What has a time-out ends with it: a waiting request, an open transaction, a laggard's place in the ISR.",
+    source="DelayedOperationPurgatory.ExpiredOperationReaper, TransactionCoordinator.abortTimedOutTransactions, "
+    "Partition.maybeShrinkIsr",
 )
 AGREES = Rule(
     id="holdings.agrees",

@@ -1,4 +1,4 @@
-"""What has outlived its time-out in a broker?
+"""What has outlived its time-out in a broker: a request, a transaction, a follower's place in the ISR?
 
 A time-out that depends on the wall clock may pass at once when that is set forward, and what ends it runs at intervals.
 So it counts only if it has been over for a while on the broker's monotonic clock.
@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from harness.broker.replicas.replicas import Replicas, now_s
 from harness.broker.transactions.coordinator import TransactionCoordinator
 from harness.broker.transactions.metadata import TransactionState
+from harness.values import TopicPartition
 
 MARGIN_S = 5.0
 PAUSED_S = 6.0
@@ -26,6 +27,10 @@ class Overdue:
     abort_every_s: float
     """How often a coordinator looks for transactions that have timed out."""
     _since: dict[str, float] = field(default_factory=dict)
+    _to_reach: dict[tuple[TopicPartition, int, int], tuple[int, float]] = field(default_factory=dict)
+    """By partition, leader epoch and member of its ISR, an end of the leader's log, and since when it was that."""
+    _refused: int = 0
+    """ISR changes that had failed by the last look."""
     _looked_s: float = 0.0
 
     def now(self) -> list[str]:
@@ -33,10 +38,31 @@ class Overdue:
         at_s = now_s()
         if at_s - self._looked_s > PAUSED_S:
             self._since.clear()
+            self._to_reach.clear()
         self._looked_s = at_s
-        limits = dict(self._over())
+        limits = {**dict(self._over()), **dict.fromkeys(self._behind(at_s), 0.0)}
         self._since = {what: self._since.get(what, at_s) for what in limits}
         return sorted(what for what, since_s in self._since.items() if at_s - since_s > limits[what])
+
+    def _behind(self, at_s: float) -> Iterator[str]:
+        """Yield the members of an ISR that for long have not had what their leader had, unless an ISR change failed.
+
+        A follower may lag for `replica.lag.time.max.ms`, and leaders look for laggards twice in that time.
+        """
+        limit_s = 1.5 * self.replicas.lag_s + MARGIN_S
+        refused, self._refused = self._refused, self.replicas.counters.failed_isr_updates
+        before, self._to_reach = self._to_reach if refused == self._refused else {}, {}
+        for each in self.replicas.all():
+            if not each.is_leader or each.offline or each.proposed_isr:
+                continue
+            for member in set(each.isr) & each.followers.keys():
+                key, end = (each.key, each.leader_epoch, member), each.log.log_end_offset
+                offset, since_s = before.get(key, (end, at_s))
+                if each.followers[member].log_end_offset >= offset:
+                    offset, since_s = end, at_s
+                self._to_reach[key] = offset, since_s
+                if at_s - since_s > limit_s:
+                    yield f"{each.key[0]}-{each.key[1]} in the ISR: broker {member}"
 
     def _over(self) -> Iterator[tuple[str, float]]:
         """Yield what has timed out, and within how many seconds it is to end."""

@@ -4,6 +4,8 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from harness.broker.metrics.overdue import Overdue
 from harness.broker.replicas.purgatory import Purgatory
 from tests.broker.transactions.coordinating import ID, TIMEOUT_MS, Coordinating
@@ -17,7 +19,8 @@ class Never:
 
 
 def looking(here: Coordinating) -> tuple[Overdue, Any]:
-    replicas: Any = SimpleNamespace(appends=Purgatory(), fetches=Purgatory(), deletions=Purgatory())
+    replicas: Any = SimpleNamespace(appends=Purgatory(), fetches=Purgatory(), deletions=Purgatory(), lag_s=10.0)
+    replicas.counters, replicas.all = SimpleNamespace(failed_isr_updates=0), list
     overdue = Overdue(replicas=replicas, transactions=here.coordinator, wall_ms=lambda: here.now_ms, abort_every_s=10.0)
     return overdue, replicas
 
@@ -56,3 +59,45 @@ async def test_a_request_that_waits_past_its_deadline_is_overdue() -> None:
     assert (await looks(overdue, 10))[-1] == ["fetch requests"]
     assert await waiting is False
     await here.coordinator.stop()
+
+
+def partition(**other: Any) -> Any:
+    """A partition with 100 records that is led here; broker 2 has all of them, and broker 3 has 40."""
+    followers = {2: SimpleNamespace(log_end_offset=100), 3: SimpleNamespace(log_end_offset=40)}
+    here = {"key": ("t", 0), "is_leader": True, "offline": False, "leader_epoch": 1, "isr": (1, 2, 3)}
+    log = SimpleNamespace(log_end_offset=100)
+    return SimpleNamespace(**{**here, "proposed_isr": (), "followers": followers, "log": log} | other)
+
+
+@pytest.mark.parametrize(
+    ("other", "behind"),
+    [
+        pytest.param({}, ["t-0 in the ISR: broker 3"], id="it stays in the ISR"),
+        pytest.param({"isr": (1, 2)}, [], id="it has left the ISR"),
+        pytest.param({"proposed_isr": (1, 2)}, [], id="its removal is being written"),
+        pytest.param({"is_leader": False}, [], id="the lead is lost"),
+        pytest.param({"offline": True}, [], id="the disk has failed"),
+    ],
+)
+async def test_a_follower_that_lags_is_overdue(other: dict[str, Any], behind: list[str]) -> None:
+    overdue, replicas = looking(Coordinating())
+    led = partition(**other)
+    replicas.all = lambda: [led]
+    assert await looks(overdue, 40) == [[]] * 12 + [behind] * 8
+    replicas.counters.failed_isr_updates += 1
+    assert overdue.now() == [], "its removal was refused"
+
+
+async def test_a_follower_that_goes_on_at_the_pace_of_its_leader_is_not_overdue() -> None:
+    overdue, replicas = looking(Coordinating())
+    led = partition()
+    replicas.all = lambda: [led]
+    for _ in range(30):
+        assert overdue.now() == []
+        led.log.log_end_offset += 10
+        led.followers[2].log_end_offset += 10
+        led.followers[3].log_end_offset += 10
+        await asyncio.sleep(2)
+    led.leader_epoch += 1
+    led.followers[3].log_end_offset = -1
+    assert await looks(overdue, 26) == [[]] * 12 + [["t-0 in the ISR: broker 3"]]
