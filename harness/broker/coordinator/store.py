@@ -83,7 +83,10 @@ class GroupStore:
 
     def begin_load(self, partition: int, leader_epoch: int) -> bool:
         """Mark a partition as loading; False when a newer epoch is known."""
-        return self._shards.begin_load(partition, leader_epoch)
+        begun = self._shards.begin_load(partition, leader_epoch)
+        if begun:
+            self._forget_holders(partition)
+        return begun
 
     def finish_load(
         self,
@@ -121,7 +124,17 @@ class GroupStore:
 
     def unload(self, partition: int, leader_epoch: int) -> bool:
         """Unload a partition that this broker does not lead any more; False when the request is outdated."""
-        return self._shards.unload(partition, leader_epoch)
+        unloaded = self._shards.unload(partition, leader_epoch)
+        if unloaded:
+            self._forget_holders(partition)
+        return unloaded
+
+    def _forget_holders(self, partition: int) -> None:
+        """Keep no group of a partition for a producer (`GroupMetadataManager.removeGroupsAndOffsets`)."""
+        for producer_id, names in list(self.holders.items()):
+            names -= {name for name in names if partition_of(name, self.partitions) == partition}
+            if not names:
+                del self.holders[producer_id]
 
     # --- groups ---
 

@@ -23,11 +23,14 @@ _WITH_MEMBERS = (GroupState.COMPLETING, GroupState.STABLE)
 
 def of_groups(groups: GroupStore) -> Iterator[str]:
     """Yield what differs between the members of groups and what is kept of them beside."""
+    held: set[tuple[int, str]] = set()
     for name, known in groups.groups():
         for what in _of_group(known.membership.group):
             yield f"group {name}: {what}"
-        if not all(name in groups.holders.get(producer, ()) for producer in known.held):
-            yield f"group {name}: transactions"
+        held.update((producer, name) for producer in known.held)
+    kept = {(producer, name) for producer, names in groups.holders.items() for name in names}
+    for name in sorted({name for _, name in held ^ kept}):
+        yield f"group {name}: transactions"
 
 
 def _of_group(group: Group) -> Iterator[str]:
@@ -76,7 +79,7 @@ def _of_log(log: Log) -> Iterator[str]:
     if log.recovery_point > log.log_end_offset:
         yield "recovery point"
     epochs = [(each.epoch, each.start_offset) for each in log.epochs.entries]
-    if any(later[0] <= earlier[0] or later[1] < earlier[1] for earlier, later in pairwise(epochs)):
+    if any(later[0] <= earlier[0] or later[1] <= earlier[1] for earlier, later in pairwise(epochs)):
         yield "leader epochs"
     if epochs and epochs[-1][1] > log.log_end_offset:
         yield "last leader epoch"

@@ -1,5 +1,9 @@
+from collections.abc import Callable
+from dataclasses import replace
+
 import pytest
 
+from harness.broker.coordinator.placement import partition_of
 from harness.broker.coordinator.records import CommittedOffset, OffsetKey, OffsetRecord
 from harness.broker.coordinator.store import GroupStore
 from harness.broker.wire.error_codes import ErrorCode
@@ -125,3 +129,25 @@ def test_all_offsets_come_sorted_by_topic_and_partition() -> None:
     store = owned(record(0, 1, partition=2), record(1, 2, partition=0), record(2, 3, group="other"))
     assert list(store.offsets_of("g")["t"]) == [0, 2]
     assert store.counts(0) == (2, 3)
+
+
+def unloads(store: GroupStore) -> bool:
+    return store.unload(0, 6)
+
+
+def loads_anew(store: GroupStore) -> bool:
+    return store.begin_load(0, 6)
+
+
+@pytest.mark.parametrize("moves", [unloads, loads_anew])
+def test_groups_of_a_partition_that_moves_hold_nothing_any_more(moves: Callable[[GroupStore], bool]) -> None:
+    store = GroupStore(partitions=2)
+    names = {partition_of(name, 2): name for name in ("a", "b")}
+    for partition, name in names.items():
+        store.begin_load(partition, 5)
+        store.finish_load(partition, 5, [], [replace(record(1, 10, group=name), producer_id=7)])
+    assert store.holders == {7: {"a", "b"}}
+    assert moves(store)
+    assert store.holders == {7: {names[1]}}
+    store.unload(1, 6)
+    assert store.holders == {}

@@ -10,6 +10,7 @@ import pytest
 from harness.broker.controller.context import ControllerContext
 from harness.broker.controller.transitions import PartitionStatus, ReplicaStatus
 from harness.broker.coordinator.group import Group, GroupState
+from harness.broker.log.epoch_cache import EpochEntry
 from harness.broker.log.log import Log
 from harness.broker.metrics.agreement import of_controller, of_fetchers, of_groups, of_replicas
 from harness.broker.replicas.replicas import Replicas
@@ -67,7 +68,9 @@ async def test_groups_that_hold_offsets_of_a_transaction_are_known_by_its_produc
     known = coordinating.store.create_group("g")
     known.held[7] = {}
     assert list(of_groups(coordinating.store)) == ["group g: transactions"]
-    coordinating.store.holders[7] = {"g"}
+    coordinating.store.holders[7] = {"g", "removed"}
+    assert list(of_groups(coordinating.store)) == ["group removed: transactions"]
+    coordinating.store.holders[7].remove("removed")
     assert list(of_groups(coordinating.store)) == []
     await coordinating.stop()
 
@@ -112,6 +115,10 @@ def assigned_late(log: Log) -> None:
     log.epochs.assign(9, 99)
 
 
+def with_twins(log: Log) -> None:
+    log.epochs._entries[:] = [EpochEntry(1, 0), EpochEntry(2, 0)]
+
+
 def without_file(log: Log) -> None:
     log.storage.remove(log.segments[0].path)
 
@@ -137,6 +144,7 @@ def configured(log: Log) -> None:
         pytest.param(of_log(starts_late), ["log start"], id="a log start past the log end"),
         pytest.param(of_log(synced_late), ["recovery point"], id="a recovery point past the log end"),
         pytest.param(of_log(assigned_late), ["last leader epoch"], id="an epoch that starts past the log end"),
+        pytest.param(of_log(with_twins), ["leader epochs"], id="two epochs that start at one offset"),
         pytest.param(of_log(without_file), ["files"], id="a segment without its file"),
         pytest.param(of_log(without_open_transaction), ["open transactions"], id="an open transaction that is unknown"),
         pytest.param(of_log(configured), ["settings"], id="a log with other settings than its topic"),
