@@ -370,6 +370,18 @@ def test_nothing_is_compared_after_an_event_of_the_controller_failed(monkeypatch
     at_rest(monkeypatch, SHORT, look)
 
 
+def test_nothing_is_compared_while_the_controller_has_events_to_handle(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def nothing() -> None:
+        pass
+
+    def look(rest: AtRest) -> None:
+        assert set(compare._now(rest.cluster)) == set(rest.brokers())
+        rest.brokers()[controller(rest)].controller._queue.put("late", nothing)
+        assert compare._now(rest.cluster) == {}
+
+    at_rest(monkeypatch, SHORT, look)
+
+
 def controller(rest: AtRest) -> int:
     (number,) = [key for key, each in rest.brokers().items() if each.controller.settled_context]
     return number
