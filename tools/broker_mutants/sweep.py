@@ -31,7 +31,7 @@ BATCH = 24
 """Mutants whose histories are judged together."""
 SLOWER = 6
 """A mutant takes so many times the processor time of the intact broker, or its schedule is ended."""
-LEAST_CPU_S = 10.0
+LEAST_CPU_S = 30.0
 MOST_ERRORS = 2
 """A mutant that leaves so many schedules without a history is not put to more."""
 
