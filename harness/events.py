@@ -283,6 +283,8 @@ class ControlSend(Event):
     """Of UpdateMetadata: the brokers that it names as alive."""
     queued_ms: float
     """How long ago the controller made it."""
+    made_seq: int
+    """Number of the line that was the next one when the controller made it."""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)

@@ -298,7 +298,7 @@ class Administering:
         )
 
     def _some_group(self) -> str:
-        """Return its group, a second one, or one that no transaction before the present one has named."""
+        """Return its group, a second one, or one that changes with each transaction that has ended."""
         return self._rng.choice((self._group, f"{self._group}-second", f"{self._group}-{self._transactions}"))
 
     def _partition(self) -> TopicPartition:

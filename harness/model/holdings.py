@@ -73,7 +73,7 @@ TRANSACTIONS_GO_ON = Rule(
 )
 IN_TIME = Rule(
     id="holdings.in-time",
-    sentence="What has a time-out ends with it: a waiting request, an open transaction, a laggard's place in the ISR.",
+    sentence="A waiting request, an open transaction and a lagging follower's place in the ISR end in time.",
     source="DelayedOperationPurgatory.ExpiredOperationReaper, TransactionCoordinator.abortTimedOutTransactions, "
     "Partition.maybeShrinkIsr",
 )

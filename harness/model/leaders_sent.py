@@ -2,27 +2,26 @@
 
 When the partition's new state is in ZooKeeper, it sends LeaderAndIsr to every live replica; in a controlled shutdown
 also to the broker that is about to leave, which must not go on leading. All requests to one broker go out in the order
-in which they were made, and those for the brokers' metadata are made last. So a broker that gets such a request, made
-after the election, has been sent the leader before. A broker that registers anew is sent all its partitions.
+in which they were made, and those for the brokers' metadata are made last. So before a request for metadata that was
+made after an election, the LeaderAndIsr of that election is sent. A broker that registers anew is sent all its
+partitions.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from harness.model.step import Event, Illegal, Rule, Subject, of_broker
 
-_ROUNDING_NS = 1_000
-
 
 class Controller(Struct, frozen=True, kw_only=True):
-    """Which brokers a controller has to tell of which leaders."""
+    """The brokers to which a controller still has to send LeaderAndIsr."""
 
     epochs: Mapping[int, int] = {}
     """Of the registered brokers."""
     owed: Mapping[int, Mapping[str, int]] = {}
-    """By broker, the partitions that it is to be told of, each with the instant of its election."""
+    """By broker, the partitions that it is to be told of, each with the line of its election."""
 
 
 RULE = Rule(
@@ -55,7 +54,7 @@ def elects(state: Controller | None, event: Event) -> Controller | None:
     if event["strategy"] == "controlled_shutdown":
         replicas.update(set(event["shutting_down"]).intersection(event["previous"]["isr"]))
     name = f"{event['topic']}-{event['partition']}"
-    owed = {to: {**state.owed.get(to, {}), name: event["mono"]} for to in replicas.intersection(event["assigned"])}
+    owed = {to: {**state.owed.get(to, {}), name: event["seq"]} for to in replicas.intersection(event["assigned"])}
     return replace(state, owed={**state.owed, **owed})
 
 
@@ -63,15 +62,15 @@ def sends(state: Controller | None, event: Event) -> Controller | Illegal | None
     """A control request is handed to the network."""
     if state is None or not state.owed.get(event["to"]):
         return state
-    made_ns = event["mono"] - event["queued_ms"] * 1e6
     if event["api"] == "LeaderAndIsr":
         return _told(state, event["to"], event["partitions"])
-    missed = [name for name, elected_ns in state.owed[event["to"]].items() if elected_ns + _ROUNDING_NS < made_ns]
+    missed = [name for name, elected in state.owed[event["to"]].items() if elected < event.get("made_seq", 0)]
     return Illegal(RULE, _told(state, event["to"], missed)) if missed else state
 
 
-def _told(state: Controller, to: int, names: Iterable[str]) -> Controller:
-    left = {name: at for name, at in state.owed[to].items() if name not in {*names}}
+def _told(state: Controller, to: int, names: Collection[str]) -> Controller:
+    told = set(names)
+    left = {name: elected for name, elected in state.owed[to].items() if name not in told}
     return replace(state, owed={**state.owed, to: left})
 
 

@@ -275,7 +275,7 @@ def sends_leader(at: int, to: int, broker_epoch: int = 7) -> Event:
     return sends_live(at, to) | {"api": "LeaderAndIsr", "live_brokers": None, "target_broker_epoch": broker_epoch}
 
 
-def elects(at: int, number: int, *online: int, leaving: int, result: Any = True) -> Event:
+def elects(number: int, *online: int, leaving: int, result: Any = True) -> Event:
     """A leader is elected as a broker in the ISR is about to leave; another one that is online is no replica."""
     candidates = {"online": [*online, 8], "shutting_down": [leaving, 9], "previous": {"isr": [*online, leaving]}}
     candidates |= {"strategy": "controlled_shutdown", "assigned": [*online, leaving, 9]}
@@ -285,14 +285,18 @@ def elects(at: int, number: int, *online: int, leaving: int, result: Any = True)
         "partition": number,
         **candidates,
         "result": result,
-        "mono": at * 1_000_000,
     }
 
 
-def sends_leaders(at: int, to: int, *numbers: int, queued_ms: float = 0) -> Event:
+def sends_leaders(to: int, *numbers: int) -> Event:
     """The controller sends LeaderAndIsr of these partitions."""
     partitions = [f"orders-{number}" for number in numbers]
-    return sends_leader(at, to) | {"partitions": partitions, "queued_ms": queued_ms}
+    return sends_leader(0, to) | {"partitions": partitions}
+
+
+def sends_metadata(to: int, made_seq: int) -> Event:
+    """The controller sends UpdateMetadata, which it made before the line of this number."""
+    return sends_live(0, to) | {"live_brokers": None, "made_seq": made_seq}
 
 
 def handled(outcome: str) -> Event:
@@ -484,26 +488,30 @@ HOLDINGS: list[Event] = [
 ]
 
 LEADERS_SENT: list[Event] = [
+    elects(0, 1, 2, leaving=3),
     START,
     office("elected", 1),
     reads_brokers(1, 1, 2, 3, 9),
-    elects(2, 0, 1, 2, leaving=3),
-    elects(2, 1, 1, 2, leaving=3, result=None),
-    sends_live(3, 2, 1, 2, 3, queued_ms=2),
-    sends_leaders(3, 1, 0),
-    sends_leaders(3, 2, 0),
-    sends_leaders(4, 3, 0, queued_ms=1),
-    sends_live(4, 1, 1, 2, 3),
-    sends_live(4, 2, 1, 2, 3),
-    sends_live(4, 3, 1, 2, 3),
+    elects(0, 1, 2, leaving=3),
+    elects(1, 1, 2, leaving=3, result=None),
+    elects(2, 1, 2, leaving=3),
+    sends_metadata(2, made_seq=4),
+    sends_leaders(1, 0, 2),
+    sends_leaders(2, 0),
+    sends_leaders(2, 2),
+    sends_leaders(3, 0, 2),
+    sends_metadata(1, made_seq=7),
+    sends_metadata(2, made_seq=7),
+    sends_metadata(3, made_seq=7),
     handled("ok"),
-    elects(5, 1, 1, 2, leaving=3) | {"strategy": "offline"},
-    sends_leaders(6, 1, 1),
-    sends_live(6, 3, 1, 2, 3),
+    elects(1, 1, 2, leaving=3) | {"strategy": "offline"},
+    sends_leaders(1, 1),
+    sends_metadata(3, made_seq=17),
     reads_brokers(7, 1, 3, 9),
     reads_brokers(7, 1, 2, 3, 9),
-    sends_live(8, 2, 1, 2, 3),
-    elects(9, 0, 1, 2, leaving=3),
+    sends_metadata(2, made_seq=20),
+    elects(0, 1, 2, leaving=3),
     handled("SessionExpired"),
-    sends_live(10, 1, 1, 2, 3),
+    reads_brokers(8, 1, 2, 3, 9),
+    sends_metadata(1, made_seq=23),
 ]

@@ -211,7 +211,7 @@ MUTANTS: dict[str, tuple[str, list[Event]]] = {
     "holdings.controller-known": ("HOLDINGS", [*LOGS["HOLDINGS"], *[logs.holds(controller=-1)] * 16]),
     "controller.metadata-first": ("LIVE_BROKERS", [*LOGS["LIVE_BROKERS"], logs.sends_leader(8, 3, broker_epoch=9)]),
     "holdings.brokers-known": ("HOLDINGS", [*LOGS["HOLDINGS"], logs.holds(known_brokers=[1, 2, 3])]),
-    "controller.leaders-sent": ("LEADERS_SENT", without("LEADERS_SENT", 8)),
+    "controller.leaders-sent": ("LEADERS_SENT", instead("LEADERS_SENT", 10, logs.reads_brokers(1, 1, 2, 3, 9))),
     "controller.live-sent": ("LIVE_BROKERS", without("LIVE_BROKERS", 10)),
     **{
         f"holdings.{rule}": ("HOLDINGS", [*LOGS["HOLDINGS"], logs.holds(**{field: ["g"]})])

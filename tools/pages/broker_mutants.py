@@ -46,7 +46,7 @@ _BY_HAND = """\
 ## Mistakes made by hand
 
 Written by readers of the broker who knew neither the checks nor the load: `tools/broker_mutants/mistakes.jsonl`, and
-`mistakes-second.jsonl`, which was written after the battery. Some of the second set repeat the first.
+`mistakes-second.jsonl`, which was written after the battery. Some mistakes are in both sets.
 """
 _GUIDED = """\
 ## Guided against blind search
@@ -115,7 +115,7 @@ def page() -> str:
 
 
 def _is_by_hand(measurement: Measurement) -> bool:
-    return all(row.operator == BY_HAND for row in measurement.rows)
+    return {row.operator for row in measurement.rows} == {BY_HAND}
 
 
 def _outcomes(of: Iterable[Measurement]) -> str:

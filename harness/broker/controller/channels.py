@@ -94,6 +94,15 @@ class ControllerChannels:
             channel.put(request)
 
 
+@dataclass(frozen=True, slots=True)
+class _Made:
+    """A request, when it was made, and the number of the state-change log's next line then."""
+
+    request: ControlRequest
+    at_s: float
+    seq: int
+
+
 class _Channel:
     """Sends to one broker, one request in flight, each repeated until it is answered."""
 
@@ -101,8 +110,7 @@ class _Channel:
         self._settings = settings
         self._broker_id = broker_id
         self._endpoint = endpoint
-        self._queue: asyncio.Queue[tuple[ControlRequest, float]] = asyncio.Queue()
-        """Requests, each with the instant at which it was made."""
+        self._queue: asyncio.Queue[_Made] = asyncio.Queue()
         self._connection: Connection | None = None
         self.unanswered = 0
         """Requests that are queued or in flight."""
@@ -112,7 +120,7 @@ class _Channel:
     def put(self, request: ControlRequest) -> None:
         """Queue a request."""
         self.unanswered += 1
-        self._queue.put_nowait((request, asyncio.get_running_loop().time()))
+        self._queue.put_nowait(_Made(request, asyncio.get_running_loop().time(), self._settings.state_log.next_seq))
 
     def close(self) -> None:
         """Drop the connection and all that is queued."""
@@ -127,17 +135,17 @@ class _Channel:
     async def _send_all(self) -> None:
         correlation_id = 0
         while True:
-            request, made_at_s = await self._queue.get()
+            made = await self._queue.get()
             correlation_id += 1
             try:
-                await self._send(request, correlation_id, made_at_s)
+                await self._send(made, correlation_id)
             except Exception as error:  # noqa: BLE001  costs this request; those behind it are still sent
-                failed(log, error, "channel.failed broker=%d api=%s", self._broker_id, request.api)
+                failed(log, error, "channel.failed broker=%d api=%s", self._broker_id, made.request.api)
                 self._disconnect()
             self.unanswered -= 1
 
-    async def _send(self, request: ControlRequest, correlation_id: int, made_at_s: float) -> None:
-        response = await self._exchange(request, correlation_id, made_at_s)
+    async def _send(self, made: _Made, correlation_id: int) -> None:
+        response, request = await self._exchange(made, correlation_id), made.request
         self._settings.state_log.emit(
             ControlResponse(
                 api=request.api,
@@ -149,8 +157,9 @@ class _Channel:
         )
         self._settings.answered(request, response)
 
-    async def _exchange(self, request: ControlRequest, correlation_id: int, made_at_s: float) -> ApiMessage:
+    async def _exchange(self, made: _Made, correlation_id: int) -> ApiMessage:
         """Return the broker's answer, after any number of tries."""
+        request = made.request
         while True:
             try:
                 connection = await self._connect()
@@ -163,7 +172,8 @@ class _Channel:
                         target_broker_epoch=request.broker_epoch,
                         partitions=list(request.partitions),
                         live_brokers=request.live_brokers,
-                        queued_ms=(asyncio.get_running_loop().time() - made_at_s) * 1000,
+                        queued_ms=(asyncio.get_running_loop().time() - made.at_s) * 1000,
+                        made_seq=made.seq,
                     )
                 )
                 response: ApiMessage = await connection.request(

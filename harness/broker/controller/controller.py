@@ -132,7 +132,8 @@ class Controller:
     @property
     def forgotten(self) -> list[str]:
         """Requests of clients that wait although every event has been handled."""
-        return [event for answer, event in self._answers.items() if self._queue.is_idle and not answer.done()]
+        left = self._answers.items() if self._queue.is_idle else ()
+        return [event for answer, event in left if not answer.done()]
 
     @property
     def settled_context(self) -> ControllerContext | None:

@@ -27,8 +27,8 @@ class Overdue:
     abort_every_s: float
     """How often a coordinator looks for transactions that have timed out."""
     _since: dict[str, float] = field(default_factory=dict)
-    _to_reach: dict[tuple[TopicPartition, int, int], tuple[int, float]] = field(default_factory=dict)
-    """By partition, leader epoch and member of its ISR, an end of the leader's log, and since when it was that."""
+    _to_reach: dict[tuple[TopicPartition, int, int, int], tuple[int, float]] = field(default_factory=dict)
+    """For each follower in a version of an ISR: the offset that it has yet to reach, and since when."""
     _refused: int = 0
     """ISR changes that had failed by the last look."""
     _looked_s: float = 0.0
@@ -40,12 +40,12 @@ class Overdue:
             self._since.clear()
             self._to_reach.clear()
         self._looked_s = at_s
-        limits = {**dict(self._over()), **dict.fromkeys(self._behind(at_s), 0.0)}
+        limits = dict((*self._over(), *self._behind(at_s)))
         self._since = {what: self._since.get(what, at_s) for what in limits}
         return sorted(what for what, since_s in self._since.items() if at_s - since_s > limits[what])
 
-    def _behind(self, at_s: float) -> Iterator[str]:
-        """Yield the members of an ISR that for long have not had what their leader had, unless an ISR change failed.
+    def _behind(self, at_s: float) -> Iterator[tuple[str, float]]:
+        """Yield the members of an ISR that have lagged too long; each change of it, also a failed one, begins anew.
 
         A follower may lag for `replica.lag.time.max.ms`, and leaders look for laggards twice in that time.
         """
@@ -53,16 +53,16 @@ class Overdue:
         refused, self._refused = self._refused, self.replicas.counters.failed_isr_updates
         before, self._to_reach = self._to_reach if refused == self._refused else {}, {}
         for each in self.replicas.all():
-            if not each.is_leader or each.offline or each.proposed_isr:
+            if not each.is_leader or each.proposed_isr:
                 continue
             for member in set(each.isr) & each.followers.keys():
-                key, end = (each.key, each.leader_epoch, member), each.log.log_end_offset
+                key, end = (each.key, each.leader_epoch, each.zk_version, member), each.log.log_end_offset
                 offset, since_s = before.get(key, (end, at_s))
                 if each.followers[member].log_end_offset >= offset:
                     offset, since_s = end, at_s
                 self._to_reach[key] = offset, since_s
                 if at_s - since_s > limit_s:
-                    yield f"{each.key[0]}-{each.key[1]} in the ISR: broker {member}"
+                    yield f"{each.key[0]}-{each.key[1]} in the ISR: broker {member}", 0.0
 
     def _over(self) -> Iterator[tuple[str, float]]:
         """Yield what has timed out, and within how many seconds it is to end."""

@@ -52,7 +52,7 @@ def of_producer_ids(broker: Broker, others: Mapping[int, Broker]) -> Iterator[st
     own = broker.producer_ids.left
     for other_id in sorted(others.keys() - {broker.config.broker_id}):
         left = others[other_id].producer_ids.left
-        if own and left and max(own.start, left.start) < min(own.stop, left.stop):
+        if max(own.start, left.start) < min(own.stop, left.stop):
             yield f"producer ids of broker {other_id}"
 
 

@@ -39,22 +39,28 @@ async def differences_at_rest(cluster: SimulatedCluster) -> dict[int, list[str]]
     """Return what differs on each broker in every look of `AT_REST_S`."""
     clock = asyncio.get_running_loop().time
     end_s, lasting = clock() + AT_REST_S, _now(cluster)
-    while any(lasting.values()) and clock() < end_s:
+    while (lasting is None or any(lasting.values())) and clock() < end_s:
         await asyncio.sleep(LOOK_EVERY_S)
         now = _now(cluster)
+        if lasting is None or now is None:
+            lasting = lasting or now
+            continue
         lasting = {key: [each for each in found if each in now.get(key, ())] for key, found in lasting.items()}
-    return lasting
+    return lasting or {}
 
 
-def _now(cluster: SimulatedCluster) -> dict[int, list[str]]:
+def _now(cluster: SimulatedCluster) -> dict[int, list[str]] | None:
+    """Return what differs at present; None while the controller has events to handle."""
     running = {key: each for key, each in cluster.brokers.items() if each.state is ProcessState.RUNNING}
     brokers = {key: each.broker for key, each in running.items() if each.broker is not None and each.broker.ledger}
     try:
         znodes = Znodes.of(cluster.ensemble)
     except MalformedZnode:  # a fault has left it
         return {}
-    if _has_failed(cluster, znodes.controller) or _is_busy(brokers.get(znodes.controller)):
+    if _has_failed(cluster, znodes.controller):
         return {}
+    if _is_busy(brokers.get(znodes.controller)):
+        return None
     return {
         key: [
             *of_controller(broker, znodes, brokers),
@@ -72,8 +78,8 @@ def _now(cluster: SimulatedCluster) -> dict[int, list[str]]:
 
 
 def _is_busy(controller: Broker | None) -> bool:
-    """Return whether a controller has events to handle: with a slow ZooKeeper they may be those of a minute."""
-    return controller is not None and controller.controller.settled_context is None
+    """Return whether a controller has events to handle: with a slow ZooKeeper its queue may take a minute."""
+    return controller is not None and controller.controller.is_active and not controller.controller.is_idle
 
 
 def _has_failed(cluster: SimulatedCluster, controller: int) -> bool:

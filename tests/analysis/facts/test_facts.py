@@ -1318,6 +1318,7 @@ def _sent(live: list[int], queued_ms: float) -> ControlSend:
         partitions=[],
         live_brokers=live,
         queued_ms=queued_ms,
+        made_seq=0,
     )
 
 

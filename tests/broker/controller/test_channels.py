@@ -78,6 +78,7 @@ async def test_requests_arrive_in_order_over_one_connection(bench: Bench) -> Non
             partitions=["t-0"],
             live_brokers=[],
             queued_ms=0.0,
+            made_seq=0,
         ),
         ControlResponse(api="UpdateMetadata", sender=1, correlation_id=1, controller_epoch=0, error=0),
     ]

@@ -64,7 +64,7 @@ async def test_a_request_that_waits_past_its_deadline_is_overdue() -> None:
 def partition(**other: Any) -> Any:
     """A partition with 100 records that is led here; broker 2 has all of them, and broker 3 has 40."""
     followers = {2: SimpleNamespace(log_end_offset=100), 3: SimpleNamespace(log_end_offset=40)}
-    here = {"key": ("t", 0), "is_leader": True, "offline": False, "leader_epoch": 1, "isr": (1, 2, 3)}
+    here = {"key": ("t", 0), "is_leader": True, "leader_epoch": 1, "zk_version": 1, "isr": (1, 2, 3)}
     log = SimpleNamespace(log_end_offset=100)
     return SimpleNamespace(**{**here, "proposed_isr": (), "followers": followers, "log": log} | other)
 
@@ -76,7 +76,6 @@ def partition(**other: Any) -> Any:
         pytest.param({"isr": (1, 2)}, [], id="it has left the ISR"),
         pytest.param({"proposed_isr": (1, 2)}, [], id="its removal is being written"),
         pytest.param({"is_leader": False}, [], id="the lead is lost"),
-        pytest.param({"offline": True}, [], id="the disk has failed"),
     ],
 )
 async def test_a_follower_that_lags_is_overdue(other: dict[str, Any], behind: list[str]) -> None:
@@ -85,7 +84,11 @@ async def test_a_follower_that_lags_is_overdue(other: dict[str, Any], behind: li
     replicas.all = lambda: [led]
     assert await looks(overdue, 40) == [[]] * 12 + [behind] * 8
     replicas.counters.failed_isr_updates += 1
-    assert overdue.now() == [], "its removal was refused"
+    assert await looks(overdue, 24) == [[]] * 12, "its removal was refused"
+    led.zk_version += 1
+    assert await looks(overdue, 24) == [[]] * 12, "it has left the ISR and come back"
+    await asyncio.sleep(20)
+    assert await looks(overdue, 24) == [[]] * 12, "the broker was paused meanwhile"
 
 
 async def test_a_follower_that_goes_on_at_the_pace_of_its_leader_is_not_overdue() -> None:
