@@ -130,7 +130,7 @@ class GroupStore:
         return unloaded
 
     def _forget_holders(self, partition: int) -> None:
-        """Forget which producers hold offsets of a partition's groups (`GroupMetadataManager.removeGroupsForPartition`)."""
+        """Forget which producers hold offsets of these groups (`GroupMetadataManager.removeGroupsForPartition`)."""
         for producer_id, names in list(self.holders.items()):
             names -= {name for name in names if partition_of(name, self.partitions) == partition}
             if not names:
