@@ -56,8 +56,12 @@ CLEAN_STOPS = (
     "cluster.properties={offsets.topic.num.partitions: 1, log.flush.offset.checkpoint.interval.ms: 60000}",
 )
 """Brokers are only stopped cleanly, and only that writes the checkpoints of log starts."""
-ZOMBIES = ('mix.kinds=[{kind: pause, duration_s: [3, 6], target: "member(pipeline-1,1)"}]', "mix.motifs=[]")
-"""A member is paused until its group goes on without it."""
+ZOMBIES = (
+    'mix.kinds=[{kind: pause, duration_s: [3, 6], target: "member(pipeline-1,1)"}]',
+    "mix.motifs=[]",
+    "duration_s=40",
+)
+"""A member is paused until its group goes on without it, three times."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
