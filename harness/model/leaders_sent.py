@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping
 from msgspec import Struct
 from msgspec.structs import replace
 
+from harness.model.live_sent import handles
 from harness.model.step import Event, Illegal, Rule, Subject, of_broker
 
 
@@ -72,11 +73,6 @@ def _told(state: Controller, to: int, names: Collection[str]) -> Controller:
     told = set(names)
     left = {name: elected for name, elected in state.owed[to].items() if name not in told}
     return replace(state, owed={**state.owed, to: left})
-
-
-def handles(state: Controller | None, event: Event) -> Controller | None:
-    """The controller has handled an event; after an error nothing is judged until the next election of a controller."""
-    return state if event["outcome"] == "ok" else None
 
 
 SUBJECT = Subject(

@@ -5,12 +5,15 @@ the order of its events. So no broker misses a change, and after the last event 
 An event that ends with an error may send nothing: after it nothing is judged until the next election of a controller.
 """
 
+from typing import TypeVar
+
 from msgspec import Struct
 from msgspec.structs import replace
 
 from harness.model.step import Event, Illegal, Rule, Subject, of_broker
 
 Brokers = frozenset[int]
+State = TypeVar("State")
 _ROUNDING_NS = 1_000
 
 
@@ -82,8 +85,8 @@ def holds(state: Controller | None, event: Event) -> Controller | Illegal | None
     return Illegal(RULE, state) if is_behind else state
 
 
-def handles(state: Controller | None, event: Event) -> Controller | None:
-    """The controller has handled an event."""
+def handles(state: State | None, event: Event) -> State | None:
+    """The controller has handled an event; after an error nothing is judged until the next election of a controller."""
     return state if event["outcome"] == "ok" else None
 
 

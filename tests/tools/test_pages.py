@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tools.pages import faults
 from tools.pages.catalogue import PAGES
 from tools.pages.page import ROOT, Page, table
 
@@ -18,6 +19,12 @@ FROM_ELSEWHERE = re.compile(r"<(?:script|link|img)[^>]*(?:src|href)=\"(https?://
 @pytest.mark.parametrize("page", PAGES, ids=[page.path for page in PAGES])
 def test_a_generated_page_is_what_its_generator_returns(page: Page) -> None:
     assert (ROOT / page.path).read_text(encoding="utf-8") == page.text(), "run: make pages"
+
+
+def test_a_fault_that_does_not_say_how_it_is_confirmed_has_no_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(faults, "_docstring", lambda _: "Pauses a broker.")
+    with pytest.raises(ValueError, match="add-partitions: the docstring of its module has no line 'Confirmed by:'"):
+        faults.text()
 
 
 def test_a_cell_with_a_pipe_and_a_line_break_stays_one_cell() -> None:

@@ -45,8 +45,8 @@ Mutants that no history can distinguish from the broker are set apart, with the 
 _BY_HAND = """\
 ## Mistakes made by hand
 
-Written by readers of the broker who knew neither the checks nor the load: `tools/broker_mutants/mistakes.jsonl`, and
-`mistakes-second.jsonl`, which was written after the battery. Some mistakes are in both sets.
+Readers of the broker who knew neither the checks nor the load wrote them: first `tools/broker_mutants/mistakes.jsonl`,
+then `mistakes-second.jsonl`, when the battery was as it is. Some mistakes are in both sets. The table has the second.
 """
 _GUIDED = """\
 ## Guided against blind search
