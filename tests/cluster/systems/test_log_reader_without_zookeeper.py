@@ -17,7 +17,6 @@ from tests.cluster.systems.test_log_reader import (
     APPENDED,
     ASKED,
     AT,
-    CLEANED,
     CONNECTED,
     DELETED,
     DONE,
@@ -53,6 +52,10 @@ RENOUNCED = (
 FOLLOWS = f"{QUORUM}In the new epoch 2, the leader is 1."
 ELECTED = ControllerElected(controller_epoch=1, epoch_zk_version=None)
 RESIGNED = ControllerResigned(controller_epoch=1, reason="another epoch")
+CLEANED = (
+    f"{AT}{JAVA}log.Cleaner: Cleaner 0: Building offset map for log my.orders-2-1 for 1 segments in offset range"
+    " [20, 40)."
+)
 HANDED_OVER = f"{LIFECYCLE}The controller has asked us to exit controlled shutdown."
 STILL_LEADS = (
     f"{AT}state.change.logger: [Broker id=0] Skipped the become-leader state change for my.orders-2-1 with topic id"
@@ -100,7 +103,7 @@ def in_java(line: str) -> str:
         pytest.param([in_java(TRUNCATED)], [truncated(None, None)], id="it truncates"),
         pytest.param([in_java(OPENED).replace("and local-log-end", "and log-end")], [opened()], id="it opens a log"),
         pytest.param(
-            [in_java(CLEANED)],
+            [CLEANED],
             [Compaction(topic="my.orders-2", partition=1, from_offset=0, until_offset=40)],
             id="it cleans a log",
         ),

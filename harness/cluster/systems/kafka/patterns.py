@@ -202,16 +202,16 @@ PATTERNS = (
         rf"Cleaner \d+: Building offset map for log {_PARTITION} for \d+ segments in offset range"
         r" \[\d+, (?P<until>\d+)\)\.",
         line_events.cleans,
-        before=_QUORUM,
+        before=(4, 1),
         watched=r"Cleaner \d+: Building offset map for log .*",
     ),
     Pattern(
         Compaction,
-        "org.apache.kafka.storage.internals.log.LogCleaner",
+        "org.apache.kafka.storage.internals.log.Cleaner",
         rf"Cleaner \d+: Building offset map for log {_PARTITION} for \d+ segments in offset range"
         r" \[\d+, (?P<until>\d+)\)\.",
         line_events.cleans,
-        since=_QUORUM,
+        since=(4, 1),
         watched=r"Cleaner \d+: Building offset map for log .*",
     ),
     Pattern(
