@@ -15,8 +15,8 @@ from harness.values import TopicPartition
 
 LATEST, EARLIEST, TIMESTAMP = "latest", "earliest", "timestamp"
 MODES = (LATEST, LATEST, EARLIEST, TIMESTAMP)
-BACK_MS = 20_000
-"""How far before now a timestamp is at most."""
+BACK_MS = (200, 20_000)
+"""How far before now timestamps are at most: those of the newest records, and of any."""
 DELETION_SHARE = 0.1
 """Share of requests that delete records, where allowed, instead of listing."""
 
@@ -60,7 +60,7 @@ class Listing:
             invoked = self._recorder.invoke(OpKind.DELETE_RECORDS, topic=topic, partition=number, offset=offset)
             return Inquiry(invoked=invoked, partition=partition)
         mode = self._rng.choice(MODES)
-        timestamp_ms = self._wall_ms() - self._rng.randint(0, BACK_MS) if mode == TIMESTAMP else -1
+        timestamp_ms = self._wall_ms() - self._rng.randint(0, self._rng.choice(BACK_MS)) if mode == TIMESTAMP else -1
         invoked = self._recorder.invoke(OpKind.LIST_OFFSET, topic=topic, partition=number, mode=mode)
         return Inquiry(invoked=invoked, partition=partition, timestamp_ms=timestamp_ms)
 

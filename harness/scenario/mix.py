@@ -14,7 +14,7 @@ from harness.contracts.claims import Claim, claim_of, in_the_way
 from harness.contracts.faults import Fault, TakesTime
 from harness.contracts.targets import NO_BROKERS, Target, drawn, parse_target
 from harness.scenario.model import ClusterSpec, MixKind, MixSpec
-from harness.scenario.motifs import LEADER, MOTIFS, SAME
+from harness.scenario.motifs import FOLLOWERS, LEADER, MOTIFS, SAME
 from harness.scenario.seeds import derived_seed
 
 TRIES = 40
@@ -200,7 +200,8 @@ class Mix:
         at_s = rng.random() * max(0.0, self.duration_s - self.spec.settle_s - length_s)
         faults = []
         for step in steps:
-            target = {SAME: same, LEADER: f"leader({topic},0)"}.get(step.target, step.target)
+            roles = {SAME: same, LEADER: f"leader({topic},0)", FOLLOWERS: f"followers({topic},0)"}
+            target = roles.get(step.target, step.target)
             begins_s = round(at_s + step.delay_s, 3)
             lasts_s = self.duration_s - self.spec.settle_s - begins_s if step.until_end else step.duration_s
             parsed, brokers = drawn(
