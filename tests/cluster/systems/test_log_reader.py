@@ -237,6 +237,11 @@ STARTED = BrokerStart(config_digest="", clean_marker=False, planted_bugs=[])
             [LEADER, TOO_FEW_IN_SYNC, MARKED], [leads(), marked([0], 7)], id="its ISR has fewer members than it should"
         ),
         pytest.param([FOLLOWER.format(2), MARKED], [follows(2, -1)], id="only a leader raises one"),
+        pytest.param(
+            [LEADER, MARKED.replace("offset=79", "offset=83").replace("=[0:335]", "=[83:0]")],
+            [leads()],
+            id="its position in a new segment is the same high watermark",
+        ),
         pytest.param([TRUNCATED], [truncated(None, None)], id="it truncates a log of which nothing is known"),
         pytest.param(
             [FOLLOWER.format(2), APPENDED, TRUNCATED, TRUNCATED],

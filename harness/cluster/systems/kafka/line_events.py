@@ -246,11 +246,14 @@ def _ends(process: ProcessState, match: re.Match[str], members: list[int]) -> li
 
 
 def raises_high_watermark(process: ProcessState, match: re.Match[str]) -> Event | None:
-    """Only a leader says so; what it appended before was told before, as both take the log's lock for it."""
+    """Only a leader says so; what it appended before was told before, as both take the log's lock for it.
+
+    One that goes from the end of a segment to the begin of the next is the same offset, and no event.
+    """
     key = _key(match)
     process.reaches(key, int(match["new"]))
     replica = process.replicas.get(key)
-    if replica is None or replica.role != LEADER:
+    if replica is None or replica.role != LEADER or match["old"] == match["new"]:
         return None
     return HighWatermark(
         topic=key[0],
