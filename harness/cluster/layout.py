@@ -10,6 +10,7 @@ from typing import Any
 from harness.cluster.ports import LOOPBACK
 from harness.errors import ClusterError
 from harness.store.folder import RunFolder
+from harness.system.whole_file import replace_text
 from harness.values import PYTHON
 
 FILE_NAME = "cluster.json"
@@ -210,10 +211,7 @@ class ClusterLayout:
             "intercepts": self.intercepts,
             "zookeeper_syncs": self.zookeeper_syncs,
         }
-        path = self.folder / FILE_NAME
-        temporary = path.with_suffix(".tmp")
-        temporary.write_text(json.dumps(data, indent=2) + "\n", encoding="utf-8")
-        temporary.replace(path)
+        replace_text(self.folder / FILE_NAME, json.dumps(data, indent=2) + "\n")
 
     @classmethod
     def load(cls, root: Path) -> "ClusterLayout":

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from harness.errors import EvidenceError
 from harness.store.result import StoredModel, reason_of
+from harness.system.whole_file import replace_text
 
 Counts = dict[str, dict[str, int]]
 """How often each was seen, by group and name."""
@@ -65,9 +66,7 @@ class Coverage(StoredModel):
 
     def save(self, path: Path) -> None:
         """Write it as JSON."""
-        temporary = path.with_suffix(".tmp")
-        temporary.write_text(self.model_dump_json() + "\n", encoding="utf-8")
-        temporary.replace(path)
+        replace_text(path, self.model_dump_json() + "\n")
 
     @classmethod
     def load(cls, path: Path) -> "Coverage | None":

@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from harness.system.whole_file import replace_text
+
 LINUX: bool = sys.platform.startswith("linux")
 GONE_STATES = frozenset("ZX")
 """Zombie and dead: no memory, no ports, only an exit status that the parent has not read yet."""
@@ -76,10 +78,7 @@ def identify(pid: int) -> ProcessIdentity | None:
 
 def write_pid_file(path: Path, identity: ProcessIdentity) -> None:
     """Write `pid start-time`, and the inode of the folder that it lies in; visible as a whole or not at all."""
-    temporary = path.with_suffix(".tmp")
-    text = f"{identity.pid} {identity.started}\n{path.parent.stat().st_ino}\n"
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)
+    replace_text(path, f"{identity.pid} {identity.started}\n{path.parent.stat().st_ino}\n")
 
 
 def read_pid_file(path: Path) -> ProcessIdentity | None:

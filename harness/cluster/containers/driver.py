@@ -53,6 +53,7 @@ from harness.cluster.systems.system import started
 from harness.errors import ClusterError
 from harness.store.folder import RunFolder
 from harness.system.process_state import ProcessState
+from harness.system.whole_file import replace_text
 
 T = TypeVar("T")
 
@@ -356,7 +357,7 @@ class DockerDriver(RelayCapabilities, ContainerClocks, ContainerLimits, Containe
             return 0
 
     def _count_start(self, process: str) -> None:
-        self._starts_file(process).write_text(str(self._starts(process) + 1), encoding="ascii")
+        replace_text(self._starts_file(process), str(self._starts(process) + 1))
 
     # --- the engine ---
 

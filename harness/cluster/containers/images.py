@@ -106,6 +106,7 @@ RELAY = (
     "system/__init__.py",
     "system/pids.py",
     "system/process_state.py",
+    "system/whole_file.py",
 )
 """Modules of the harness that the relay consists of."""
 

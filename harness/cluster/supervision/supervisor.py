@@ -33,6 +33,7 @@ from harness.cluster.supervision.command_socket import CommandError, Commands, t
 from harness.cluster.supervision.lifetime import folder_moved, process_gone
 from harness.system.parent import bound_to_parent
 from harness.system.pids import identify, write_pid_file
+from harness.system.whole_file import replace_text
 
 SOCKET_NAME = "supervisor.sock"
 LOCK_NAME = "supervisor.lock"
@@ -350,11 +351,8 @@ def _pid_path(name: str) -> Path:
 
 
 def _write_clock(name: str, clock: Clock, started_ns: int) -> None:
-    path = Path(CLOCKS, name)
-    temporary = path.with_suffix(".new")
-    temporary.write_text(setting_of(clock, started_ns), encoding="ascii")
-    temporary.chmod(0o644)  # a server in a container is another user
-    temporary.replace(path)
+    readable = 0o644  # a server in a container is another user
+    replace_text(Path(CLOCKS, name), setting_of(clock, started_ns), mode=readable)
 
 
 def _next_second_ns() -> int:
