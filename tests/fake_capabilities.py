@@ -201,7 +201,7 @@ class FakeCapabilities:
     def say(self, broker: int, **event: object) -> None:
         raise NotImplementedError
 
-    async def lose_reply(self, broker_id: int, *, carried_out: bool, at_most_s: float) -> None:
+    async def lose_reply(self, broker_id: int, *, carried_out: bool, answered: int = 0, at_most_s: float) -> None:
         if self._power("lose_reply", broker_id):
             self.losing[broker_id] = carried_out
 

@@ -270,8 +270,15 @@ class CanSlowSyncs(Protocol):
 class CanLoseReplies(Protocol):
     """Can break a broker's connection to ZooKeeper when the reply to a write is due."""
 
-    async def lose_reply(self, broker_id: int, *, carried_out: bool, at_most_s: float) -> None:
-        """Break the connection instead of replying to the broker's next write; `carried_out`: after doing the write."""
+    async def lose_reply(self, broker_id: int, *, carried_out: bool, answered: int = 0, at_most_s: float) -> None:
+        """Break the connection instead of replying to a write of the broker.
+
+        Args:
+            broker_id: The broker.
+            carried_out: Whether the write is carried out first.
+            answered: How many writes before it are answered.
+            at_most_s: After so long none is lost any more.
+        """
         ...
 
     async def last_lost_reply(self, broker_id: int) -> str | None:

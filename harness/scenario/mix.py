@@ -25,6 +25,8 @@ WAIT_S = 3.0
 """How long a drawn fault waits for its moment at most."""
 OFFSETS_S = (0.0, 0.005, 0.05, 0.3)
 """How long after its moment a drawn fault begins."""
+MOTIF_ROUNDS = 6
+"""How often motifs are drawn anew, if there was no room beside them for what the mix states."""
 ALL = "all"
 """Of motifs: any."""
 CALM_SHARE = 0.25
@@ -114,12 +116,17 @@ class Mix:
 
         `scheduled`: the windows of the faults in the schedule.
         """
-        whole = list(self._motifs(derived_seed(seed, "motifs"), scheduled))
-        beside = self._rounds(seed, [*scheduled, *map(self._window_of, whole)])
-        if len(beside) == self.stated or not whole:
-            return [*whole, *beside]
+        most: list[DrawnFault] = []
+        whole: list[DrawnFault] = []
+        for number in range(MOTIF_ROUNDS if self._names else 0):
+            motifs = list(self._motifs(derived_seed(seed, "motifs", number), scheduled))
+            beside = self._rounds(seed, [*scheduled, *map(self._window_of, motifs)]) if motifs else []
+            if len(beside) == self.stated:
+                return [*motifs, *beside]
+            if len(beside) > len(most):
+                whole, most = motifs, beside
         alone = self._rounds(seed, scheduled)
-        return alone if len(alone) > len(beside) else [*whole, *beside]
+        return alone if len(alone) > len(most) else [*whole, *most]
 
     def _rounds(self, seed: int, scheduled: Sequence[PlannedWindow]) -> list[DrawnFault]:
         """Return the faults of the round that has room for most."""
@@ -171,23 +178,26 @@ class Mix:
 
         The faults of one motif may be in each other's way: each is postponed until it can begin.
         """
-        names = sorted(name for name in MOTIFS if self._can(name))
         windows = [*scheduled]
-        for number in range(self.spec.motif_count if names else 0):
+        for number in range(self.spec.motif_count):
+            name = random.Random(derived_seed(seed, number)).choice(self._names)  # noqa: S311  repeatable, not secret
             for attempt in range(TRIES):
                 rng = random.Random(derived_seed(seed, number, attempt))  # noqa: S311  repeatable, not secret
-                faults = self._motif(rng.choice(names), rng)
+                faults = self._motif(name, rng)
                 own = [self._window_of(fault) for fault in faults]
                 if all(self._fits(window, windows) for window in own) and self._leaves_calm([*windows, *own]):
                     windows += own
                     yield from faults
                     break
 
-    def _can(self, name: str) -> bool:
-        steps = MOTIFS[name].steps
-        wanted = ALL in self.spec.motifs or name in self.spec.motifs
-        return wanted and all(
-            step.kind in self.plugins and (not step.after or step.after in self.moments) for step in steps
+    @property
+    def _names(self) -> list[str]:
+        """Those of the motifs that can be drawn."""
+        return sorted(
+            name
+            for name, motif in MOTIFS.items()
+            if (ALL in self.spec.motifs or name in self.spec.motifs)
+            and all(step.kind in self.plugins and step.after in ("", *self.moments) for step in motif.steps)
         )
 
     def _motif(self, name: str, rng: random.Random) -> list[DrawnFault]:

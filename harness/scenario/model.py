@@ -352,7 +352,10 @@ class Latencies(Strict):
         float, Field(ge=0, le=500, description="A read of a coordinator that loads its groups; at most 2 s")
     ] = 0.0
     zookeeper_ms: Annotated[
-        float, Field(ge=0, le=50, description="A message to or from a ZooKeeper server; at most 300 ms")
+        float,
+        Field(
+            ge=0, le=50, description="A message to or from a ZooKeeper server; at most 300 ms, one in 100 at most 1.5 s"
+        ),
     ] = 0.0
     stall_ms: Annotated[
         float, Field(ge=0, le=200, description="How long a slow broker computes at a time; at most 10 times as long")

@@ -123,39 +123,36 @@ MOTIFS: Mapping[str, Motif] = {
     "last-member-restarts": Motif(
         about="all followers die, and then the only member of the ISR restarts",
         steps=(
-            MotifStep(kind="kill", duration_s=6, target=FOLLOWERS, parameters={"end_session": True}),
-            MotifStep(kind="bounce", delay_s=2, target=LEADER),
+            MotifStep(kind="kill", duration_s=4, target=FOLLOWERS, parameters={"end_session": True}),
+            MotifStep(kind="bounce", delay_s=1.5, target=LEADER),
         ),
     ),
     "last-member-loses-disk": Motif(
         about="all followers die, and then the disk of the only member of the ISR fails for a while",
         steps=(
-            MotifStep(kind="kill", duration_s=7, target=FOLLOWERS, parameters={"end_session": True}),
-            MotifStep(kind="disk-error", delay_s=1.5, duration_s=1.5, target=LEADER),
+            MotifStep(kind="kill", duration_s=5, target=FOLLOWERS, parameters={"end_session": True}),
+            MotifStep(kind="disk-error", delay_s=1.2, duration_s=2.5, target=LEADER),
         ),
     ),
     "busy-controller-expires": Motif(
         about="the session of a controller ends while requests wait for it, as ZooKeeper answers it late",
         steps=(
             MotifStep(
-                kind="delay", duration_s=4, target=CONTROLLER, parameters={"sides": ["zookeeper"], "extra_ms": 500}
+                kind="delay", duration_s=4, target=CONTROLLER, parameters={"sides": ["zookeeper"], "extra_ms": 800}
             ),
-            MotifStep(kind="reassign", delay_s=0.3, duration_s=1, target=LEADER),
-            MotifStep(kind="controlled-shutdown", delay_s=0.4, duration_s=1, parameters={"hands_over": False}),
-            MotifStep(kind="expire-session", delay_s=1.2, target=CONTROLLER),
-        ),
-    ),
-    "expires-while-registering": Motif(
-        about="sessions end one after the other while the broker registers, as ZooKeeper answers it late",
-        steps=(
-            MotifStep(kind="delay", duration_s=6, parameters={"sides": ["zookeeper"], "extra_ms": 300}),
-            MotifStep(kind="expire-session", delay_s=0.2, parameters={"times": 4}),
+            MotifStep(kind="reassign", delay_s=0.1, duration_s=1, target=LEADER),
+            MotifStep(kind="controlled-shutdown", delay_s=0.2, duration_s=1, parameters={"hands_over": False}),
+            MotifStep(kind="expire-session", delay_s=0.9, target=CONTROLLER),
         ),
     ),
     "creation-unanswered": Motif(
         about="ZooKeeper's answer to a write of the controller is lost while a topic is created",
         steps=(
-            MotifStep(kind="lose-zookeeper-reply", target=CONTROLLER, parameters={"write": "next", "wait_s": 4}),
+            MotifStep(
+                kind="lose-zookeeper-reply",
+                target=CONTROLLER,
+                parameters={"write": "next", "answered": 2, "wait_s": 4},
+            ),
             MotifStep(kind="delete-topic", delay_s=0.1, target="majority"),
         ),
     ),

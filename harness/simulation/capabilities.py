@@ -256,10 +256,10 @@ class ZookeeperCapabilities(NetworkPowers, _Expiring):
     _cluster: SimulatedCluster
     _interference: Interference
 
-    async def lose_reply(self, broker_id: int, *, carried_out: bool, at_most_s: float) -> None:
-        """Lose the connection instead of answering the broker's next write, which is carried out first, or is not."""
+    async def lose_reply(self, broker_id: int, *, carried_out: bool, answered: int = 0, at_most_s: float) -> None:
+        """Lose the connection instead of answering a write of the broker, after so many `answered` ones."""
         replies = self._cluster.ensemble.replies
-        replies.arm(host_of(broker_id), carried_out=carried_out)
+        replies.arm(host_of(broker_id), carried_out=carried_out, answered=answered)
         self._end_after(f"replies to broker {broker_id}", at_most_s, lambda: replies.disarm(host_of(broker_id)))
 
     async def last_lost_reply(self, broker_id: int) -> str | None:

@@ -9,7 +9,7 @@ from harness.scenario.file import read_scenario
 from harness.scenario.motifs import MOTIFS
 from harness.scenario.plan import make_plan
 
-SEEDS = range(40)
+SEEDS = range(80)
 TEXT = """\
 name: motifs
 description: Motifs are drawn

@@ -31,15 +31,17 @@ class FakeAdmin:
 
 
 @pytest.mark.parametrize(
-    ("code", "clients"),
+    ("code", "renewed_every_s", "clients"),
     [
-        pytest.param(KafkaError.FENCED_LEADER_EPOCH, 3, id="its leader epoch is old"),
-        pytest.param(KafkaError.NOT_LEADER_FOR_PARTITION, 3, id="its leader is another one"),
-        pytest.param(KafkaError._TIMED_OUT, 1, id="there is no answer"),
+        pytest.param(KafkaError.FENCED_LEADER_EPOCH, -1, 3, id="its leader epoch is old"),
+        pytest.param(KafkaError.NOT_LEADER_FOR_PARTITION, -1, 3, id="its leader is another one"),
+        pytest.param(KafkaError._NOENT, -1, 3, id="it has forgotten all brokers"),
+        pytest.param(KafkaError._NOENT, 60, 1, id="it is new, and may find brokers yet"),
+        pytest.param(KafkaError._TIMED_OUT, -1, 1, id="there is no answer"),
     ],
 )
-def test_a_client_with_an_old_leader_is_replaced(
-    code: int, clients: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_client_that_will_not_recover_is_replaced(
+    code: int, renewed_every_s: float, clients: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     stop, made = threading.Event(), list[FakeAdmin]()
 
@@ -49,6 +51,7 @@ def test_a_client_with_an_old_leader_is_replaced(
 
     monkeypatch.setattr(FakeAdmin, "asked", 0)
     monkeypatch.setattr(lister, "AdminClient", admin)
+    monkeypatch.setattr(lister, "RENEWED_EVERY_S", renewed_every_s)
     monkeypatch.setattr(lister, "connection", lambda _plan: {})
     parameters = {"list_interval_s": 1e-6, "request_timeout_ms": 1000, "delete_records_of": []}
     plan = ClientPlan(

@@ -211,10 +211,12 @@ class RelayCapabilities(LinkCapabilities):
         folder = self._relayed(None).folder
         return await _probe(folder, (zookeeper_process(sender), zookeeper_process(receiver)), timeout_s)
 
-    async def lose_reply(self, broker_id: int, *, carried_out: bool, at_most_s: float) -> None:
-        """Break the connection instead of replying to the broker's next write; `carried_out`: after doing the write."""
+    async def lose_reply(self, broker_id: int, *, carried_out: bool, answered: int = 0, at_most_s: float) -> None:
+        """Break the connection instead of replying to the broker's write, after so many `answered` ones."""
         host = broker_process(broker_id)
-        await self._call(broker_id, "lose_reply", host=host, carried_out=carried_out, at_most_s=at_most_s)
+        await self._call(
+            broker_id, "lose_reply", host=host, carried_out=carried_out, answered=answered, at_most_s=at_most_s
+        )
 
     async def last_lost_reply(self, broker_id: int) -> str | None:
         """Return, in a few words, the last write whose reply was lost since `lose_reply`; None when there is none."""

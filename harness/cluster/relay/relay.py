@@ -121,9 +121,9 @@ class Relay:
 
     # --- replies of ZooKeeper ---
 
-    async def lose_reply(self, host: str, carried_out: bool, at_most_s: float) -> dict[str, Any]:
-        """Break the connection instead of replying to the host's next write, until the end of the time."""
-        self._replies.arm(host, carried_out=carried_out)
+    async def lose_reply(self, host: str, carried_out: bool, answered: int, at_most_s: float) -> dict[str, Any]:
+        """Break the connection instead of replying to a write of the host, until the end of the time."""
+        self._replies.arm(host, carried_out=carried_out, answered=answered)
         if host in self._reply_timers:
             self._reply_timers[host].cancel()
         loop = asyncio.get_running_loop()

@@ -31,6 +31,7 @@ class Parameters(Strict):
         Literal["registration", "next"],
         Field(description="registration: its write after the session was ended; next: the next write of any kind"),
     ] = "registration"
+    answered: Annotated[int, Field(ge=0, le=100, description="How many writes before it are answered")] = 0
     wait_s: Annotated[float, Field(gt=0, le=100, description="How long to wait for the write")] = 20.0
 
 
@@ -57,8 +58,12 @@ class LoseZookeeperReply(BrokerFault):
         assert isinstance(context.driver, CanLoseReplies)
         parameters = injection.parameters
         for broker in injection.targets:
-            carried_out, at_most_s = parameters["carried_out"], parameters["wait_s"]
-            await context.driver.lose_reply(broker, carried_out=carried_out, at_most_s=at_most_s)
+            await context.driver.lose_reply(
+                broker,
+                carried_out=parameters["carried_out"],
+                answered=parameters["answered"],
+                at_most_s=parameters["wait_s"],
+            )
             session = injection.state["sessions"].get(str(broker))
             if session is not None and parameters["write"] == "registration":
                 await context.zookeeper.expire(session)

@@ -125,6 +125,14 @@ def test_the_reply_to_the_next_write_is_lost_once(carried_out: bool, at_server: 
     assert replies.lost == {"broker-1": lost}
 
 
+def test_writes_before_it_are_answered() -> None:
+    replies = LostReplies()
+    replies.arm("broker-1", carried_out=True, answered=2)
+    taken = [replies.take("broker-1", [("create", f"/{number}")]) for number in range(4)]
+    assert taken == [None, None, True, None]
+    assert replies.lost == {"broker-1": "create /2 (carried out)"}
+
+
 def test_no_reply_is_lost_of_others_or_when_none_is_to_be() -> None:
     replies = LostReplies()
     replies.arm("broker-1", carried_out=False)

@@ -15,8 +15,11 @@ from harness.store.recording import Recorder
 from kafka_chaos.workloads.clients.connection import connection
 from kafka_chaos.workloads.clients.errors import described
 
-_OF_OLD_LEADERS = frozenset({KafkaError.FENCED_LEADER_EPOCH, KafkaError.NOT_LEADER_FOR_PARTITION})
-"""After these librdkafka would go on for minutes with the leader epoch that it knows."""
+_OUTDATED = frozenset({KafkaError.FENCED_LEADER_EPOCH, KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError._NOENT})
+"""After these librdkafka would go on for minutes with the leader epoch that it knows, or for ever with no broker:
+librdkafka 2.16 forgets all brokers after metadata from a broker without a controller (issue 5301)."""
+RENEWED_EVERY_S = 2.0
+"""How long a client is used at least, as one without brokers may have to wait for them."""
 _SPECS: dict[str, Any] = {listing.LATEST: OffsetSpec.latest, listing.EARLIEST: OffsetSpec.earliest}
 
 
@@ -24,7 +27,7 @@ def list_offsets(plan: ClientPlan, operations: JsonlWriter, stop: threading.Even
     """Ask one question after the other until `stop` is set."""
     recorder = Recorder(plan.process, operations.write, now_ns, plan.first_index)
     rules = Listing(plan, recorder, lambda: time.time_ns() // 1_000_000)
-    admin = AdminClient(connection(plan))
+    admin, made_s = AdminClient(connection(plan)), time.monotonic()
     timeout_s = max(1.0, plan.parameters["request_timeout_ms"] / 1000)
     while not stop.is_set():
         inquiry = rules.next()
@@ -32,8 +35,8 @@ def list_offsets(plan: ClientPlan, operations: JsonlWriter, stop: threading.Even
             rules.answered(inquiry, _answer(admin, inquiry, timeout_s))
         except KafkaException as error:
             rules.refused(inquiry, described(error.args[0]))
-            if error.args[0].code() in _OF_OLD_LEADERS:
-                admin = AdminClient(connection(plan))
+            if error.args[0].code() in _OUTDATED and time.monotonic() - made_s > RENEWED_EVERY_S:
+                admin, made_s = AdminClient(connection(plan)), time.monotonic()
         stop.wait(rules.interval_s)
 
 
