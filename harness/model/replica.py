@@ -15,7 +15,7 @@ from harness.values import ACKS_ALL
 
 LEADER, FOLLOWER, NO_ROLE = "leader", "follower", ""
 NO_EPOCH = -1
-LATEST, EARLIEST, EARLIEST_LOCAL = -1, -2, -4
+LATEST, EARLIEST, EARLIEST_LOCAL, LATEST_TIERED = -1, -2, -4, -5
 """As timestamps in ListOffsets."""
 FENCED, UNKNOWN_EPOCH = 74, 75
 """Kafka's numbers of FENCED_LEADER_EPOCH and UNKNOWN_LEADER_EPOCH."""
@@ -225,7 +225,8 @@ LISTS_OWN = Rule(
 )
 LISTS_CAUGHT_UP = Rule(
     id="replica.lists-caught-up",
-    sentence="A leader gives the latest offset only once its high watermark has reached the start of its epoch.",
+    sentence="A leader gives the latest offset, or finds no record of a timestamp, only once its high watermark has"
+    " reached the start of its epoch.",
     source="KIP-207, Partition.fetchOffsetForTimestamp",
 )
 VERDICT = Rule(
@@ -495,7 +496,8 @@ def lists(state: Replica | None, event: Event) -> Replica | Illegal:
         return Illegal(LISTS_OWN, state)
     if asked in (EARLIEST, EARLIEST_LOCAL) and _starts_in_deleted(state, offset):
         return Illegal(START_PAST_DELETED, state)
-    if asked == LATEST and mark is not None and state.epoch_start is not None and mark < state.epoch_start:
+    rests_on_end = asked == LATEST or (offset == NO_OFFSET and asked != LATEST_TIERED)
+    if rests_on_end and mark is not None and state.epoch_start is not None and mark < state.epoch_start:
         return Illegal(LISTS_CAUGHT_UP, state)
     return Illegal(LISTS_OWN, state) if _is_elsewhere(state, event, asked, offset) else state
 

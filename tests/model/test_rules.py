@@ -367,6 +367,11 @@ FURTHER: dict[str, tuple[str, str, list[Event]]] = {
             ("an offset as a follower", 21, logs.listed(-1, 4, 3)),
         )
     },
+    "ListOffsets finds no record before the high watermark has reached the epoch": (
+        "replica.lists-caught-up",
+        "REPLICA",
+        inserted("REPLICA", 12, logs.listed(9, -1)),
+    ),
     "a new role begins a log in what retention has deleted": (
         "replica.start-past-deleted",
         "REPLICA",
