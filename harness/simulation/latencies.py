@@ -11,7 +11,7 @@ LONGEST_ZOOKEEPER_S = 0.3
 SYNC_FACTOR, STALL_FACTOR = 20.0, 10.0
 """Of the mean, the longest."""
 STUCK_SHARE, STUCK_S = 0.01, 1.5
-"""Of the messages to or from ZooKeeper, so many take up to so long."""
+"""Of the messages between a client and a ZooKeeper server, so many take up to so long."""
 STALL_GAP_S = 0.5
 """Mean time between two stalls of a slow broker."""
 
@@ -56,8 +56,9 @@ def zookeeper_messages(latencies: Latencies, rng: random.Random) -> Callable[[tu
     drawn = waits(rng, latencies.zookeeper_ms, LONGEST_ZOOKEEPER_S)
 
     def extra_s(link: tuple[str, str]) -> float:
-        if not any(host.startswith("zookeeper-") for host in link):
-            return 0.0
-        return rng.uniform(0.0, STUCK_S) if rng.random() < STUCK_SHARE else drawn()
+        servers = sum(host.startswith("zookeeper-") for host in link)
+        if servers == 1 and rng.random() < STUCK_SHARE:
+            return rng.uniform(0.0, STUCK_S)
+        return drawn() if servers else 0.0
 
     return extra_s

@@ -20,6 +20,12 @@ CASES = {
     "it asked in an earlier registration": fails(
         *HELD, registered(2, 5, leaves_ns=S, until_zxid=6), believed([1, 3], [2]), text="registration at zxid 12"
     ),
+    "it has asked in a registration that the controller has not read": passes(
+        *HELD, registered(2, 15, leaves_ns=4 * S), believed([1, 3], [2], made_ns=5 * S)
+    ),
+    "it asks later in a registration that the controller has not read": fails(
+        *HELD, registered(2, 15, leaves_ns=6 * S), believed([1, 3], [2], made_ns=5 * S), text="registration at zxid 12"
+    ),
     "the controller is about to learn that it came back": passes(
         *HELD, believed([1, 3], [2], certain=[1, 3], czxids=[11, 13])
     ),

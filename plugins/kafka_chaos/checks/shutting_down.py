@@ -2,12 +2,13 @@
 
 A broker that is about to stop asks the controller to move its leaders away (Kafka's
 `KafkaController.controlledShutdown`), and is not elected. A broker that returns is like any other: the
-controller forgets with its registration that it was leaving (`ControllerContext.removeLiveBrokers`).
+controller forgets with its registration that it was leaving (`ControllerContext.removeLiveBrokers`). One that asks in
+a registration that the controller has not read yet is leaving, too: only an older broker epoch is refused.
 """
 
 from typing import ClassVar
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.check_helpers.findings import event, finding
@@ -28,10 +29,16 @@ class ShuttingDown(Check):
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding an election that leaves out a broker that has not asked since it registered."""
-        registered = (
+        registrations = (
             facts["registrations"]
-            .where((F.col("source") == "zookeeper") & F.col("leaves_ns").isNull())
-            .select("run_id", F.col("broker").alias("other"), "czxid")
+            .where(F.col("source") == "zookeeper")
+            .select("run_id", F.col("broker").alias("other"), "czxid", "leaves_ns")
+        )
+        registered = registrations.where(F.col("leaves_ns").isNull()).drop("leaves_ns")
+        asked = (
+            registrations.where(F.col("leaves_ns").isNotNull())
+            .groupBy("run_id", "other")
+            .agg(F.collect_list(F.struct("czxid", "leaves_ns")).alias("asked"))
         )
         rows = (
             facts["beliefs"]
@@ -39,6 +46,8 @@ class ShuttingDown(Check):
             .select("*", F.explode("czxids").alias("czxid"))
             .join(registered, on=["run_id", "czxid"], how="inner")
             .where(F.array_contains("leaving", F.col("other")))
+            .join(asked, on=["run_id", "other"], how="left")
+            .where(~F.coalesce(F.exists("asked", _is_later), F.lit(False)))
         )
         return finding(
             rows,
@@ -53,6 +62,11 @@ class ShuttingDown(Check):
                 event("registrations", "other as broker", "czxid"),
             ),
         )
+
+
+def _is_later(asked: Column) -> Column:
+    """Whether a broker had asked in a later registration than its row's, when the controller decided."""
+    return (asked["czxid"] > F.col("czxid")) & (asked["leaves_ns"] <= F.col("made_ns"))
 
 
 PLUGIN: type[Check] = ShuttingDown
