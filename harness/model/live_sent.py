@@ -29,8 +29,11 @@ class Controller(Struct, frozen=True, kw_only=True):
 
     reads: tuple[Read, ...] = ()
     """Without those that found no change."""
+    czxids: dict[int, int] = {}
+    """By broker, the transaction that created its registration, as read last."""
     sent: dict[int, int] = {}
-    """By broker, the place among the reads of the one from which it was sent an UpdateMetadata last."""
+    """By broker, the place among the reads of the one from which it was sent an UpdateMetadata last, in the same
+    registration: requests that wait for a broker are dropped when it is found registered anew."""
 
 
 RULE = Rule(
@@ -50,7 +53,11 @@ def reads(state: Controller | None, event: Event) -> Controller | None:
     """The controller has read the registered brokers."""
     if state is None:
         return None
-    brokers = frozenset(broker for broker, _ in event["registrations"])
+    czxids = dict(event["registrations"])
+    anew = {broker for broker, czxid in czxids.items() if state.czxids.get(broker, czxid) != czxid}
+    sent = {broker: place for broker, place in state.sent.items() if broker not in anew}
+    state = replace(state, czxids={**state.czxids, **czxids}, sent=sent)
+    brokers = frozenset(czxids)
     if state.reads and state.reads[-1].brokers == brokers:
         return state
     return replace(state, reads=(*state.reads, Read(brokers, event["mono"])))
@@ -62,6 +69,8 @@ def sends(state: Controller | None, event: Event) -> Controller | Illegal | None
         return state
     made_ns = event["mono"] - event["queued_ms"] * 1e6
     live, to = frozenset(event["live_brokers"]), event["to"]
+    if state.czxids.get(to, event["target_broker_epoch"]) != event["target_broker_epoch"]:
+        return state  # made for a registration that is gone
     known = [place for place, read in enumerate(state.reads) if read.time_ns <= made_ns + _ROUNDING_NS]
     place = next((place for place in reversed(known[-2:]) if state.reads[place].brokers == live), None)
     if place is None:  # while a change is handled, brokers that came count before those that went

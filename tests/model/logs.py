@@ -261,13 +261,14 @@ def holds(**leftovers: Any) -> Event:
     return {"ev": "holdings", **brokers, **groups, **transactions, **sessions, **office, **waiting} | leftovers
 
 
-def reads_brokers(at: int, *brokers: int) -> Event:
-    return {"ev": "registrations_read", "registrations": [(broker, 7) for broker in brokers], "mono": at * 1_000_000}
+def reads_brokers(at: int, *brokers: int, anew: int | None = None) -> Event:
+    registrations = [(broker, 8 if broker == anew else 7) for broker in brokers]
+    return {"ev": "registrations_read", "registrations": registrations, "mono": at * 1_000_000}
 
 
-def sends_live(at: int, to: int, *live: int, queued_ms: float = 0) -> Event:
+def sends_live(at: int, to: int, *live: int, queued_ms: float = 0, broker_epoch: int = 7) -> Event:
     message = {"api": "UpdateMetadata", "to": to, "live_brokers": list(live), "queued_ms": queued_ms}
-    return {"ev": "ctl_send", **message, "target_broker_epoch": 7, "mono": at * 1_000_000}
+    return {"ev": "ctl_send", **message, "target_broker_epoch": broker_epoch, "mono": at * 1_000_000}
 
 
 def sends_leader(at: int, to: int, broker_epoch: int = 7) -> Event:

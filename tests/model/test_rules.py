@@ -615,6 +615,17 @@ LEGAL: dict[str, tuple[str, list[Event]]] = {
         "REPLICA",
         inserted("REPLICA", 15, logs.listed(-1, 3) | {"read_committed": True}),
     ),
+    "a broker that is registered anew misses what waited for it": (
+        "LIVE_BROKERS",
+        [
+            *LOGS["LIVE_BROKERS"][:8],
+            logs.reads_brokers(5, 1, 2, 3, anew=2),
+            logs.sends_live(6, 1, 1, 2, 3),
+            logs.sends_live(6, 2, 1, 2, queued_ms=2),
+            logs.sends_live(6, 2, 1, 2, 3, broker_epoch=8),
+            *LOGS["LIVE_BROKERS"][12:16],
+        ],
+    ),
     "a truncation inside a batch, which goes altogether": (
         "REPLICA",
         inserted(
