@@ -142,7 +142,7 @@ MOTIFS: Mapping[str, Motif] = {
             ),
             MotifStep(kind="reassign", delay_s=0.1, duration_s=1, target=LEADER),
             MotifStep(kind="controlled-shutdown", delay_s=0.2, duration_s=1, parameters={"hands_over": False}),
-            MotifStep(kind="expire-session", delay_s=0.9, target=CONTROLLER),
+            MotifStep(kind="expire-session", delay_s=1.5, target=CONTROLLER),
         ),
     ),
     "creation-unanswered": Motif(
@@ -151,7 +151,7 @@ MOTIFS: Mapping[str, Motif] = {
             MotifStep(
                 kind="lose-zookeeper-reply",
                 target=CONTROLLER,
-                parameters={"write": "next", "answered": 2, "wait_s": 4},
+                parameters={"write": "next", "answered": 5, "wait_s": 4},
             ),
             MotifStep(kind="delete-topic", delay_s=0.1, target="majority"),
         ),
