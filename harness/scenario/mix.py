@@ -27,8 +27,6 @@ OFFSETS_S = (0.0, 0.005, 0.05, 0.3)
 """How long after its moment a drawn fault begins."""
 MOTIF_ROUNDS = 6
 """How often motifs are drawn anew, if there was no room beside them for what the mix states."""
-ALL = "all"
-"""Of motifs: any."""
 CALM_SHARE = 0.25
 """Share of the load that is without any fault, at least."""
 
@@ -77,6 +75,8 @@ class Mix:
     """By kind, those of the schedule and of motifs too."""
     moments: Sequence[str]
     """Those that what is under test logs."""
+    motifs: Sequence[str]
+    """Names of those that the scenario allows."""
 
     @property
     def stated(self) -> int:
@@ -118,7 +118,7 @@ class Mix:
         """
         most: list[DrawnFault] = []
         whole: list[DrawnFault] = []
-        for number in range(MOTIF_ROUNDS if self._names else 0):
+        for number in range(MOTIF_ROUNDS if self.motifs else 0):
             motifs = list(self._motifs(derived_seed(seed, "motifs", number), scheduled))
             beside = self._rounds(seed, [*scheduled, *map(self._window_of, motifs)]) if motifs else []
             if len(beside) == self.stated:
@@ -180,7 +180,7 @@ class Mix:
         """
         windows = [*scheduled]
         for number in range(self.spec.motif_count):
-            name = random.Random(derived_seed(seed, number)).choice(self._names)  # noqa: S311  repeatable, not secret
+            name = random.Random(derived_seed(seed, number)).choice(self.motifs)  # noqa: S311  repeatable, not secret
             for attempt in range(TRIES):
                 rng = random.Random(derived_seed(seed, number, attempt))  # noqa: S311  repeatable, not secret
                 faults = self._motif(name, rng)
@@ -189,16 +189,6 @@ class Mix:
                     windows += own
                     yield from faults
                     break
-
-    @property
-    def _names(self) -> list[str]:
-        """Those of the motifs that can be drawn."""
-        return sorted(
-            name
-            for name, motif in MOTIFS.items()
-            if (ALL in self.spec.motifs or name in self.spec.motifs)
-            and all(step.kind in self.plugins and step.after in ("", *self.moments) for step in motif.steps)
-        )
 
     def _motif(self, name: str, rng: random.Random) -> list[DrawnFault]:
         """Return the faults of a motif, somewhere within the load."""

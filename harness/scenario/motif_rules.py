@@ -2,19 +2,23 @@
 
 from collections.abc import Iterator
 
+from harness.cluster.capabilities import Side
 from harness.cluster.systems.system import System, system_named
 from harness.contracts import registry
 from harness.contracts.faults import Fault
 from harness.contracts.moments import MOMENTS
+from harness.contracts.parameters import OfZookeeper
 from harness.contracts.registry import unknown_message
 from harness.errors import ScenarioError
 from harness.scenario.draft import Draft
 from harness.scenario.fault_rules import unfit
-from harness.scenario.mix import ALL
 from harness.scenario.model import Scenario
-from harness.scenario.motifs import MOTIFS
+from harness.scenario.motifs import MOTIFS, MotifStep
 from harness.scenario.source import Problem
 from harness.values import PYTHON
+
+ALL = "all"
+"""Of motifs: any."""
 
 
 def motif_plugins(scenario: Scenario) -> dict[str, Fault]:
@@ -29,6 +33,26 @@ def motif_plugins(scenario: Scenario) -> dict[str, Fault]:
         for kind, plugin in plugins.items()
         if set(plugin.requires) <= capabilities and not unfit(plugin, system)
     }
+
+
+def motif_names(scenario: Scenario) -> list[str]:
+    """Return the motifs of a scenario's mix that its driver and its system allow."""
+    plugins, moments = motif_plugins(scenario), seen_by(scenario)
+    zookeeper = system_named(scenario.system).zookeeper
+    wanted = [] if scenario.mix is None else scenario.mix.motifs
+    return sorted(
+        name
+        for name, motif in MOTIFS.items()
+        if (ALL in wanted or name in wanted)
+        and all(step.kind in plugins and step.after in ("", *moments) for step in motif.steps)
+        and (zookeeper or not any(map(_takes_zookeeper, motif.steps)))
+    )
+
+
+def _takes_zookeeper(step: MotifStep) -> bool:
+    fields = registry.fault(step.kind).Parameters.model_fields
+    ends_session = any(OfZookeeper() in fields[name].metadata for name in step.parameters if name in fields)
+    return ends_session or Side.ZOOKEEPER in step.parameters.get("sides", ())
 
 
 def seen_by(scenario: Scenario) -> list[str]:

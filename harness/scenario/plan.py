@@ -19,7 +19,7 @@ from harness.errors import EvidenceError
 from harness.scenario.draws import Drawn, draw, with_drawn
 from harness.scenario.mix import WAIT_S, DrawnFault, Mix
 from harness.scenario.model import FaultSpec, Scenario, StepSpec
-from harness.scenario.motif_rules import motif_plugins, seen_by
+from harness.scenario.motif_rules import motif_names, motif_plugins, seen_by
 from harness.scenario.seeds import derived_seed
 from harness.store.result import StoredModel, reason_of
 from harness.values import MAX_SEED
@@ -199,6 +199,7 @@ def _mixed_faults(scenario: Scenario, scheduled: list[PlannedFault], seed: int) 
         session_timeout_s=int(properties[SESSION_TIMEOUT]) / 1000,
         plugins={kind: registry.fault(kind) for kind, _ in scenario.kinds} | motif_plugins(scenario),
         moments=seen_by(scenario),
+        motifs=motif_names(scenario),
     )
     windows = [
         mix.window(

@@ -60,9 +60,13 @@ def test_every_motif_takes_faults_and_moments_that_there_are() -> None:
 
 def test_a_system_without_zookeeper_gets_motifs_that_it_can_have() -> None:
     scenario = read_scenario(text(driver="process", system="kafka:4.4.0", moments=1.0), "motifs.yaml")
-    kinds = {fault.fault for seed in SEEDS for fault in make_plan(scenario, seed).faults}
+    faults = [fault for seed in SEEDS for fault in make_plan(scenario, seed).faults]
+    kinds = {fault.fault for fault in faults}
     assert "kill" in kinds
     assert "move-controller" not in kinds
+    ends_sessions = {name for name, motif in MOTIFS.items() for step in motif.steps if "end_session" in step.parameters}
+    assert ends_sessions == {"last-member-loses-disk", "last-member-restarts"}
+    assert {fault.motif for fault in faults} & ends_sessions == set(), "without a majority nothing confirms their kill"
 
 
 @pytest.mark.parametrize(
