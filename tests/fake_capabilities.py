@@ -44,7 +44,7 @@ class FakeCapabilities:
     disks: dict[int, dict[str, str]] = field(default_factory=lambda: {broker: FILES.copy() for broker in range(3)})
     full: set[int] = field(default_factory=set)
     failing: dict[int, DiskError] = field(default_factory=dict)
-    losing: dict[int, bool] = field(default_factory=dict)
+    losing: dict[int, tuple[bool, int]] = field(default_factory=dict)
     lost: dict[int, str] = field(default_factory=dict)
     clocks: dict[int, tuple[float, float]] = field(default_factory=dict)
     """What they were set to: a step and a rate."""
@@ -203,7 +203,7 @@ class FakeCapabilities:
 
     async def lose_reply(self, broker_id: int, *, carried_out: bool, answered: int = 0, at_most_s: float) -> None:
         if self._power("lose_reply", broker_id):
-            self.losing[broker_id] = carried_out
+            self.losing[broker_id] = carried_out, answered
 
     async def last_lost_reply(self, broker_id: int) -> str | None:
         return self.lost.get(broker_id)

@@ -16,7 +16,7 @@ from harness.values import TopicPartition
 LATEST, EARLIEST, TIMESTAMP = "latest", "earliest", "timestamp"
 MODES = (LATEST, LATEST, EARLIEST, TIMESTAMP)
 BACK_MS = (200, 20_000)
-"""How far before now timestamps are at most: those of the newest records, and of any."""
+"""How long ago a timestamp lies at most: half of them are near the newest records."""
 DELETION_SHARE = 0.1
 """Share of requests that delete records, where allowed, instead of listing."""
 

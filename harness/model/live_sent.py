@@ -2,6 +2,7 @@
 
 A controller reads the registered brokers at each change, elects leaders, and sends UpdateMetadata to all of them, in
 the order of its events. So no broker misses a change, and after the last event each has been sent the present brokers.
+A broker that registers anew misses the requests that its old channel had not sent.
 An event that ends with an error may send nothing: after it nothing is judged until the next election of a controller.
 """
 
@@ -28,12 +29,12 @@ class Controller(Struct, frozen=True, kw_only=True):
     """What a controller has read in its term, and sent."""
 
     reads: tuple[Read, ...] = ()
-    """Without those that found no change."""
+    """Without those that found the same brokers, registered anew or not."""
     czxids: dict[int, int] = {}
     """By broker, the transaction that created its registration, as read last."""
     sent: dict[int, int] = {}
-    """By broker, the place among the reads of the one from which it was sent an UpdateMetadata last, in the same
-    registration: requests that wait for a broker are dropped when it is found registered anew."""
+    """By broker, the place among the reads of the one from which it was sent an UpdateMetadata last, in its present
+    registration."""
 
 
 RULE = Rule(
@@ -70,7 +71,7 @@ def sends(state: Controller | None, event: Event) -> Controller | Illegal | None
     made_ns = event["mono"] - event["queued_ms"] * 1e6
     live, to = frozenset(event["live_brokers"]), event["to"]
     if state.czxids.get(to, event["target_broker_epoch"]) != event["target_broker_epoch"]:
-        return state  # made for a registration that is gone
+        return state  # made for an earlier registration
     known = [place for place, read in enumerate(state.reads) if read.time_ns <= made_ns + _ROUNDING_NS]
     place = next((place for place in reversed(known[-2:]) if state.reads[place].brokers == live), None)
     if place is None:  # while a change is handled, brokers that came count before those that went

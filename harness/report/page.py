@@ -28,6 +28,7 @@ from harness.scenario.used_plugins import plugins_of
 from harness.store.folder import RunFolder
 from harness.store.result import CheckResult, RunResult, SuiteResult
 from harness.system.plugins import OWN
+from harness.system.whole_file import replace_text
 from harness.verdict import EnvironmentVerdict, FaultVerdict, ObjectiveVerdict, SystemVerdict
 
 SHOWN_GAPS = 40
@@ -86,9 +87,7 @@ def write(folder: RunFolder, *, alone: bool = False) -> Path:
         scenario=without_commands(folder.scenario.read_text(encoding="utf-8")) if folder.scenario.exists() else "",
         has_data_docs=(folder.data_docs / "index.html").exists(),
     )
-    temporary = folder.report.with_suffix(".tmp")
-    temporary.write_text(page, encoding="utf-8")
-    temporary.replace(folder.report)
+    replace_text(folder.report, page)
     return folder.report
 
 

@@ -123,7 +123,7 @@ class Mix:
             beside = self._rounds(seed, [*scheduled, *map(self._window_of, motifs)]) if motifs else []
             if len(beside) == self.stated:
                 return [*motifs, *beside]
-            if len(beside) > len(most):
+            if not whole or len(beside) > len(most):
                 whole, most = motifs, beside
         alone = self._rounds(seed, scheduled)
         return alone if len(alone) > len(most) else [*whole, *most]

@@ -345,7 +345,10 @@ class MixSpec(Strict):
 
 
 class Latencies(Strict):
-    """How long operations take in virtual time: each draws from the seed, exponentially, with this mean and a bound."""
+    """How long operations take in virtual time: each draws from the seed, exponentially, with this mean and a bound.
+
+    Messages to or from ZooKeeper that are stuck are beside that mean.
+    """
 
     sync_ms: Annotated[float, Field(ge=0, le=100, description="A sync of a file; at most 20 times as long")] = 0.0
     read_ms: Annotated[

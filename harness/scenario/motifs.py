@@ -9,7 +9,7 @@ SAME = "same"
 LEADER = "leader"
 """As target: the leader of the first partition of a topic that the seed draws."""
 FOLLOWERS = "followers"
-"""As target: its followers."""
+"""As target: the followers of that partition."""
 CONTROLLER = "controller"
 
 

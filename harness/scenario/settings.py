@@ -91,8 +91,8 @@ class Setting:
     quorum: bool = True
     """Whether brokers without ZooKeeper take it.
 
-    Since 4.0 Kafka refuses segments of less than 1 MiB, and a follower that appends several batches at once fills a
-    small index and stops to replicate (`kafka-full-time-index` in results/bugs.json).
+    Since 4.0 Kafka refuses segments of less than 1 MiB. On 4.4.0 a follower that appends several batches at once fills
+    a small index and stops replicating (`kafka-full-time-index` in results/bugs.json).
     """
 
 

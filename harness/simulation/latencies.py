@@ -1,4 +1,7 @@
-"""How long do operations take in virtual time? Drawn from the seed for each, exponentially, with a bound."""
+"""How long do operations take in virtual time? Drawn from the seed for each, exponentially, with a bound.
+
+One in 100 messages between a ZooKeeper server and another host takes up to 1.5 s instead, evenly distributed.
+"""
 
 import random
 from collections.abc import Callable
@@ -11,7 +14,7 @@ LONGEST_ZOOKEEPER_S = 0.3
 SYNC_FACTOR, STALL_FACTOR = 20.0, 10.0
 """Of the mean, the longest."""
 STUCK_SHARE, STUCK_S = 0.01, 1.5
-"""Of the messages between a client and a ZooKeeper server, so many take up to so long."""
+"""Share of the messages between a ZooKeeper server and another host that are stuck, and for how long at most."""
 STALL_GAP_S = 0.5
 """Mean time between two stalls of a slow broker."""
 

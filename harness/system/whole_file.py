@@ -1,4 +1,4 @@
-"""Files that a reader sees whole, as they were or as they will be."""
+"""Files that are replaced in one step: a reader sees the old or the new content."""
 
 from pathlib import Path
 

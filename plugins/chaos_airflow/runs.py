@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from chaos_airflow import settings
 from harness.store.folder import LIBRARY, RunFolder
+from harness.system.whole_file import replace_text
 
 if TYPE_CHECKING:
     from airflow.sdk import Context, ObjectStoragePath
@@ -106,9 +107,7 @@ def note_airflow_run(folder: Path, context: "Context", **request: Any) -> None:
     requested = {name: request[name] for name in ("expect", "repeats") if name in request}
     origin = Origin(dag_id=ti.dag_id, run_id=ti.run_id, task_id=ti.task_id, map_index=ti.map_index, **requested)
     run = RunFolder(folder)
-    temporary = run.origin.with_suffix(".tmp")
-    temporary.write_text(json.dumps(origin.model_dump()) + "\n", encoding="utf-8")
-    temporary.replace(run.origin)
+    replace_text(run.origin, json.dumps(origin.model_dump()) + "\n")
     if settings.is_remote():
         try:
             _copy(run, [path for path in (run.scenario, run.plan, run.origin) if path.exists()])

@@ -621,10 +621,26 @@ LEGAL: dict[str, tuple[str, list[Event]]] = {
             *LOGS["LIVE_BROKERS"][:8],
             logs.reads_brokers(5, 1, 2, 3, anew=2),
             logs.sends_live(6, 1, 1, 2, 3),
-            logs.sends_live(6, 2, 1, 2, queued_ms=2),
             logs.sends_live(6, 2, 1, 2, 3, broker_epoch=8),
             *LOGS["LIVE_BROKERS"][12:16],
         ],
+    ),
+    "a request for an earlier registration counts for none": (
+        "LIVE_BROKERS",
+        [
+            *LOGS["LIVE_BROKERS"][:8],
+            logs.reads_brokers(5, 1, 2, 3),
+            logs.reads_brokers(6, 1, 2, anew=2),
+            logs.sends_live(7, 1, 1, 2, 3, queued_ms=2),
+            logs.sends_live(7, 2, 1, 2, queued_ms=3),
+            logs.sends_live(7, 1, 1, 2),
+            logs.sends_live(7, 2, 1, 2, broker_epoch=8),
+            logs.handled("ok"),
+        ],
+    ),
+    "ListOffsets finds a record, or nothing tiered, before the high watermark has reached the epoch": (
+        "REPLICA",
+        inserted("REPLICA", 12, logs.listed(-5, -1), logs.listed(1, 1, found=2)),
     ),
     "a truncation inside a batch, which goes altogether": (
         "REPLICA",

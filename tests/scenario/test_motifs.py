@@ -44,6 +44,21 @@ def test_motifs_are_drawn_whole_beside_what_the_mix_states() -> None:
     assert drawn == set(MOTIFS)
 
 
+@pytest.mark.parametrize(
+    ("count", "longest_s", "least"),
+    [
+        pytest.param(3, 8, 75, id="another motif is tried where one has no room beside what is stated"),
+        pytest.param(1, 29, 70, id="what is stated has no room in any case"),
+    ],
+)
+def test_nearly_all_plans_have_a_motif(count: int, longest_s: int, least: int) -> None:
+    changes = f"count: {count}", f"duration_s: {longest_s}"
+    stated = text().replace("count: 1", changes[0]).replace("duration_s: 1}", f"{changes[1]}}}")
+    scenario = read_scenario(stated, "motifs.yaml")
+    plans = [make_plan(scenario, seed) for seed in SEEDS]
+    assert sum(any(fault.motif for fault in plan.faults) for plan in plans) >= least
+
+
 def test_faults_of_a_mix_wait_for_moments_now_and_then() -> None:
     scenario = read_scenario(text(motifs="stays-down", moments=0.5), "motifs.yaml")
     waiting = [fault.after for seed in SEEDS for fault in make_plan(scenario, seed).faults if not fault.motif]

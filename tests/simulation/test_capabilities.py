@@ -183,6 +183,19 @@ def test_a_reply_is_lost_after_its_write_or_in_its_place(carried_out: bool, ther
     with_driver(story)
 
 
+def test_writes_before_the_lost_reply_are_answered() -> None:
+    async def story(driver: SimulationDriver) -> None:
+        session = driver._cluster[1].session
+        assert session is not None
+        await driver.lose_reply(1, carried_out=True, answered=1, at_most_s=30)
+        await session.create("/a", b"")
+        assert await driver.last_lost_reply(1) is None
+        await asyncio.gather(session.create("/b", b""), return_exceptions=True)
+        assert "create /b" in str(await driver.last_lost_reply(1))
+
+    with_driver(story)
+
+
 def test_no_reply_is_lost_once_it_is_spared_or_too_late() -> None:
     async def story(driver: SimulationDriver) -> None:
         session = driver._cluster[1].session

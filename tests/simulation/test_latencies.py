@@ -1,6 +1,7 @@
 """Time that disks and processors take: what is seen meanwhile, and what is left when it is interrupted."""
 
 import asyncio
+import random
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from harness.scenario.model import Latencies
 from harness.simulation.cluster import SimulatedCluster
 from harness.simulation.disk import MemoryStorage
+from harness.simulation.latencies import LONGEST_ZOOKEEPER_S, STUCK_S, zookeeper_messages
 from harness.simulation.loop import START_S, run, simulated_loop
 
 SYNC_S = 0.5
@@ -150,3 +152,14 @@ def test_operations_take_time_as_the_seed_says() -> None:
     slow = Latencies(zookeeper_ms=40, sync_ms=20)
     assert seconds(slow, 1) == seconds(slow, 1) > 3 * seconds(Latencies(), 1)
     assert seconds(slow, 1) != seconds(slow, 2)
+
+
+def test_messages_of_clients_of_zookeeper_are_stuck_now_and_then_and_those_between_its_servers_never() -> None:
+    extra_s = zookeeper_messages(Latencies(zookeeper_ms=20), random.Random(1))
+    assert extra_s is not None
+    of_client = [extra_s(("broker-0", "zookeeper-1")) for _ in range(5000)]
+    between_servers = [extra_s(("zookeeper-1", "zookeeper-2")) for _ in range(5000)]
+    assert 0 < sum(each > LONGEST_ZOOKEEPER_S for each in of_client) < 100
+    assert max(of_client) <= STUCK_S
+    assert 0 < max(between_servers) <= LONGEST_ZOOKEEPER_S
+    assert extra_s(("broker-0", "broker-1")) == 0

@@ -20,6 +20,7 @@ from harness.simulation.schedule import simulate_plan
 from harness.sweep import jobs
 from harness.sweep.executor import schedule_of
 from harness.sweep.sweep import Candidate
+from harness.system.whole_file import replace_text
 from harness.verdict import ExitCode
 from tools.broker_mutants.battery import Intact, traced
 from tools.broker_mutants.judging import Judging
@@ -45,9 +46,7 @@ def intact_schedules(
     if not file.exists():
         measured = _measured(candidates, judge, scratch / "intact", at_once)
         cache.mkdir(parents=True, exist_ok=True)
-        temporary = file.with_suffix(".tmp")
-        temporary.write_text("".join(f"{each.to_json()}\n" for each in measured), encoding="utf-8")
-        temporary.replace(file)
+        replace_text(file, "".join(f"{each.to_json()}\n" for each in measured))
     return [Intact.from_json(line) for line in file.read_text(encoding="utf-8").splitlines()]
 
 

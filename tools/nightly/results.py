@@ -8,6 +8,7 @@ from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from harness.system.whole_file import replace_text
 from tools.nightly.steps import Step
 
 Night = Mapping[str, str]
@@ -44,7 +45,7 @@ class Result:
     def save(self, folder: Path, night: Night) -> None:
         """Write it where the page looks for it."""
         fields = {"outcome": self.outcome, "why": self.why, "seconds": self.seconds, "last_lines": self.last_lines}
-        replace(path_of(self.step, folder), json.dumps({"night": dict(night), "result": fields}, indent=2) + "\n")
+        replace_text(path_of(self.step, folder), json.dumps({"night": dict(night), "result": fields}, indent=2) + "\n")
 
 
 def result_of(step: Step, folder: Path, night: Night) -> Result:
@@ -77,12 +78,5 @@ def write_page(folder: Path, results: Sequence[Result], night: Night) -> Path:
     )
     page = folder / "index.html"
     template = environment.get_template("page.html.j2")
-    replace(page, template.render(results=results, night=night, outcome=worst(results)))
+    replace_text(page, template.render(results=results, night=night, outcome=worst(results)))
     return page
-
-
-def replace(path: Path, text: str) -> None:
-    """Write a file at once, so that no reader sees half of it."""
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(text, encoding="utf-8")
-    temporary.replace(path)

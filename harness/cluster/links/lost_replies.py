@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 @dataclass(slots=True, eq=False)
 class LostReplies:
-    """Hosts whose next reply will be lost, and the replies that were."""
+    """Hosts of which a reply will be lost, and the replies that were."""
 
     lost: dict[str, str] = field(default_factory=dict)
     """By host, the last write whose reply was lost."""

@@ -29,9 +29,9 @@ class Parameters(Strict):
     carried_out: Annotated[bool, Field(description="Whether the write was carried out")] = True
     write: Annotated[
         Literal["registration", "next"],
-        Field(description="registration: its write after the session was ended; next: the next write of any kind"),
+        Field(description="registration: of those after its session was ended; next: of those after the injection"),
     ] = "registration"
-    answered: Annotated[int, Field(ge=0, le=100, description="How many writes before it are answered")] = 0
+    answered: Annotated[int, Field(ge=0, le=100, description="Writes that are answered first")] = 0
     wait_s: Annotated[float, Field(gt=0, le=100, description="How long to wait for the write")] = 20.0
 
 
@@ -54,7 +54,7 @@ class LoseZookeeperReply(BrokerFault):
         }
 
     async def inject(self, context: FaultContext, injection: Injection) -> Injection:
-        """Arm the loss for the next write, and provoke a write if the scenario says so."""
+        """Arm the loss, and provoke a write if the scenario says so."""
         assert isinstance(context.driver, CanLoseReplies)
         parameters = injection.parameters
         for broker in injection.targets:

@@ -11,4 +11,5 @@ def _known_to_the_collector() -> Iterator[None]:
     """Give it back what it was told to pass over when all tests had been imported."""
     gc.unfreeze()
     yield
+    gc.collect()
     gc.freeze()

@@ -248,7 +248,8 @@ def _ends(process: ProcessState, match: re.Match[str], members: list[int]) -> li
 def raises_high_watermark(process: ProcessState, match: re.Match[str]) -> Event | None:
     """Only a leader says so; what it appended before was told before, as both take the log's lock for it.
 
-    One that goes from the end of a segment to the begin of the next is the same offset, and no event.
+    A high watermark that moves from the end of a segment to the start of the next has the same offset and gives no
+    event.
     """
     key = _key(match)
     process.reaches(key, int(match["new"]))

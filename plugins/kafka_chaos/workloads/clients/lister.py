@@ -16,10 +16,10 @@ from kafka_chaos.workloads.clients.connection import connection
 from kafka_chaos.workloads.clients.errors import described
 
 _OUTDATED = frozenset({KafkaError.FENCED_LEADER_EPOCH, KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError._NOENT})
-"""After these librdkafka would go on for minutes with the leader epoch that it knows, or for ever with no broker:
-librdkafka 2.16 forgets all brokers after metadata from a broker without a controller (issue 5301)."""
+"""Errors after which a client is replaced. With an old leader epoch librdkafka would go on for minutes. After metadata
+from a broker without a controller, librdkafka 2.16 has no brokers any more (issue 5301)."""
 RENEWED_EVERY_S = 2.0
-"""How long a client is used at least, as one without brokers may have to wait for them."""
+"""Shortest time between two new clients: a new one may have to wait for brokers."""
 _SPECS: dict[str, Any] = {listing.LATEST: OffsetSpec.latest, listing.EARLIEST: OffsetSpec.earliest}
 
 
