@@ -1,6 +1,7 @@
 import json
 import threading
 import time
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
@@ -118,6 +119,21 @@ class FakeProducer:
     def __init__(self) -> None:
         self.sent: list[dict[str, Any]] = []
         self.refusal: Exception | None = None
+        self.report: Exception | None = None
+        self.purged = False
+
+    def poll(self, _timeout_s: float) -> None:
+        if self.report is not None:
+            raise self.report
+
+    def purge(self) -> None:
+        self.purged = True
+
+    def flush(self, _timeout_s: float) -> int:
+        if self.purged:
+            for number in range(len(self.sent)):
+                self.deliver(number, KafkaError(KafkaError._PURGE_INFLIGHT))
+        return 0
 
     def produce(self, topic: str, **record: Any) -> None:
         if self.refusal is not None:
@@ -140,7 +156,27 @@ class TestSender:
 
     def sender(self, path: Path, producer: FakeProducer, **parameters: object) -> Sender:
         plan = clients(**parameters)[0]
-        return Sender(plan, Recorder(plan.process, JsonlWriter(path).write, now_ns), cast("Producer", producer))
+        return Sender(plan, Recorder(plan.process, JsonlWriter(path).write, now_ns), lambda: cast("Producer", producer))
+
+    @pytest.mark.parametrize("fatal", [True, False])
+    def test_after_a_fatal_error_alone_another_producer_goes_on(self, fatal: bool, path: Path) -> None:
+        made = [FakeProducer(), FakeProducer()]
+        first, second = made
+        plan = clients()[0]
+        following = iter(made)
+        sender = Sender(
+            plan,
+            Recorder(plan.process, JsonlWriter(path).write, now_ns),
+            lambda: cast("Producer", next(following)),
+        )
+        sender.send()
+        first.report = KafkaException(KafkaError(KafkaError._INCONSISTENT, "unable to reconstruct", fatal))
+        with nullcontext() if fatal else pytest.raises(KafkaException):
+            sender.poll(0)
+        sender.send()
+        assert (len(first.sent), len(second.sent)) == ((1, 1) if fatal else (2, 0))
+        ends = [line["error"].partition(":")[0] for line in lines(path) if line["type"] == "info"]
+        assert ends == (["_PURGE_INFLIGHT"] if fatal else []), "whether it was written is unknown"
 
     def test_the_invoke_is_on_file_before_the_record_is_handed_over(
         self, path: Path, producer: FakeProducer, monkeypatch: pytest.MonkeyPatch

@@ -3,6 +3,7 @@
 import logging
 import threading
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -18,6 +19,8 @@ from kafka_chaos.workloads.clients.errors import described
 log = logging.getLogger(__name__)
 
 IDLE_POLL_S = 0.1
+PURGED_S = 1.0
+"""How long a producer that was given up may take to report what it had in flight."""
 MAX_LAG_S = 0.5
 """A producer that was blocked for longer than this skips the missed sends instead of sending a burst."""
 
@@ -49,10 +52,28 @@ def configuration(plan: ClientPlan) -> dict[str, Any]:
 class Sender:
     """Hands records to librdkafka, and its reports to the rules."""
 
-    def __init__(self, plan: ClientPlan, recorder: Recorder, producer: Producer) -> None:
+    def __init__(self, plan: ClientPlan, recorder: Recorder, make: Callable[[], Producer]) -> None:
         self.rules = Sending(plan, recorder)
-        self._producer = producer
+        self._make = make
+        self._producer = make()
         self._tried_once = plan.parameters["retries"] == 0
+
+    def poll(self, timeout_s: float) -> None:
+        """Take what librdkafka reports; after a fatal error go on with another producer."""
+        try:
+            self._producer.poll(timeout_s)
+        except KafkaException as error:
+            if not error.args[0].fatal():
+                raise
+            log.warning("producer.renewed error=%s", described(error.args[0]))
+            self._producer.purge()
+            self._producer.flush(PURGED_S)
+            self._producer = self._make()
+
+    def flush(self) -> int:
+        """Wait for records in flight; return how many are undecided."""
+        self.poll(0.0)
+        return self._producer.flush(self.rules.flush_s)
 
     def send(self) -> None:
         """Send one record."""
@@ -83,12 +104,12 @@ class Sender:
 
 def produce(plan: ClientPlan, operations: JsonlWriter, stop: threading.Event) -> None:
     """Send at the plan's rate until `stop` is set, then wait for records in flight."""
-    producer = Producer(configuration(plan))
-    sender = Sender(plan, Recorder(plan.process, operations.write, now_ns, plan.first_index), producer)
+    recorder = Recorder(plan.process, operations.write, now_ns, plan.first_index)
+    sender = Sender(plan, recorder, lambda: Producer(configuration(plan)))
     interval_s = 1.0 / plan.parameters["rate_per_s"]
     due_s = time.monotonic()
     while not stop.is_set():
-        producer.poll(IDLE_POLL_S if sender.rules.done else max(0.0, due_s - time.monotonic()))
+        sender.poll(IDLE_POLL_S if sender.rules.done else max(0.0, due_s - time.monotonic()))
         if sender.rules.done:
             continue
         now_s = time.monotonic()
@@ -98,5 +119,5 @@ def produce(plan: ClientPlan, operations: JsonlWriter, stop: threading.Event) ->
             due_s = now_s
         sender.send()
         due_s += interval_s
-    undecided = producer.flush(sender.rules.flush_s)
+    undecided = sender.flush()
     log.info("producer.complete process=%s sent=%d undecided=%d", plan.process, sender.rules.sent, undecided)
