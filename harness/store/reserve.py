@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import TypeVar
 
 from harness.store.folder import RunFolder
-from harness.system.whole_file import replace_text
 
 T = TypeVar("T")
 
@@ -36,7 +35,17 @@ def give_back(folder: RunFolder) -> None:
 
 def write_whole(folder: RunFolder, path: Path, text: str) -> None:
     """Write a file, all or nothing, in that space if needed; raises OSError."""
-    with_room(folder, lambda: replace_text(path, text))
+    with_room(folder, lambda: _replace(path, text))
+
+
+def _replace(path: Path, text: str) -> None:
+    temporary = path.with_suffix(".tmp")
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
 
 
 def with_room(folder: RunFolder, write: Callable[[], T]) -> T:
