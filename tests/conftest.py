@@ -197,7 +197,7 @@ def spark(request: pytest.FixtureRequest) -> "Iterator[SparkSession]":
     with spark_session(anywhere=True) as session, tuned(session, 0):
         yield session
         gc.collect()  # frames release on the server what is stored of them
-    gc.freeze()  # what is left, mostly modules, is not looked through again: that was a sixth of the CPU time
+    gc.freeze()  # what is left is mostly modules, which the next collections need not scan
 
 
 @pytest.fixture(scope="session")

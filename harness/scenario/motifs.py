@@ -135,7 +135,7 @@ MOTIFS: Mapping[str, Motif] = {
         ),
     ),
     "busy-controller-expires": Motif(
-        about="the session of a controller ends while requests wait for it, as ZooKeeper answers it late",
+        about="ZooKeeper answers the controller late, and its session ends while requests wait",
         steps=(
             MotifStep(
                 kind="delay", duration_s=4, target=CONTROLLER, parameters={"sides": ["zookeeper"], "extra_ms": 800}

@@ -257,7 +257,7 @@ class ZookeeperCapabilities(NetworkPowers, _Expiring):
     _interference: Interference
 
     async def lose_reply(self, broker_id: int, *, carried_out: bool, answered: int = 0, at_most_s: float) -> None:
-        """Lose the connection instead of answering a write of the broker, after so many `answered` ones."""
+        """Lose the connection instead of answering a write; `answered` writes before it get their answers."""
         replies = self._cluster.ensemble.replies
         replies.arm(host_of(broker_id), carried_out=carried_out, answered=answered)
         self._end_after(f"replies to broker {broker_id}", at_most_s, lambda: replies.disarm(host_of(broker_id)))

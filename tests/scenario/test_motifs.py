@@ -52,8 +52,7 @@ def test_motifs_are_drawn_whole_beside_what_the_mix_states() -> None:
     ],
 )
 def test_nearly_all_plans_have_a_motif(count: int, longest_s: int, least: int) -> None:
-    changes = f"count: {count}", f"duration_s: {longest_s}"
-    stated = text().replace("count: 1", changes[0]).replace("duration_s: 1}", f"{changes[1]}}}")
+    stated = text().replace("count: 1", f"count: {count}").replace("duration_s: 1}", f"duration_s: {longest_s}}}")
     scenario = read_scenario(stated, "motifs.yaml")
     plans = [make_plan(scenario, seed) for seed in SEEDS]
     assert sum(any(fault.motif for fault in plan.faults) for plan in plans) >= least

@@ -212,7 +212,7 @@ class RelayCapabilities(LinkCapabilities):
         return await _probe(folder, (zookeeper_process(sender), zookeeper_process(receiver)), timeout_s)
 
     async def lose_reply(self, broker_id: int, *, carried_out: bool, answered: int = 0, at_most_s: float) -> None:
-        """Break the connection instead of replying to the broker's write, after so many `answered` ones."""
+        """Break the connection instead of replying to a write; `answered` writes before it get their replies."""
         host = broker_process(broker_id)
         await self._call(
             broker_id, "lose_reply", host=host, carried_out=carried_out, answered=answered, at_most_s=at_most_s

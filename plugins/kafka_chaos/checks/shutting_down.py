@@ -2,8 +2,8 @@
 
 A broker that is about to stop asks the controller to move its leaders away (Kafka's
 `KafkaController.controlledShutdown`), and is not elected. A broker that returns is like any other: the
-controller forgets with its registration that it was leaving (`ControllerContext.removeLiveBrokers`). One that asks in
-a registration that the controller has not read yet is leaving, too: only an older broker epoch is refused.
+controller forgets with its registration that it was leaving (`ControllerContext.removeLiveBrokers`). A broker
+may also ask in a registration that the controller has not read yet: Kafka refuses only an older broker epoch.
 """
 
 from typing import ClassVar

@@ -29,7 +29,7 @@ class Parameters(Strict):
     carried_out: Annotated[bool, Field(description="Whether the write was carried out")] = True
     write: Annotated[
         Literal["registration", "next"],
-        Field(description="registration: of those after its session was ended; next: of those after the injection"),
+        Field(description="registration: the session is ended, and the write follows that; next: a write of any kind"),
     ] = "registration"
     answered: Annotated[int, Field(ge=0, le=100, description="Writes that are answered first")] = 0
     wait_s: Annotated[float, Field(gt=0, le=100, description="How long to wait for the write")] = 20.0

@@ -1,4 +1,4 @@
-"""Mistakes are planted in functions that the garbage collector knows of."""
+"""Mistakes are planted in functions that the garbage collector lists."""
 
 import gc
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def _known_to_the_collector() -> Iterator[None]:
-    """Give it back what it was told to pass over when all tests had been imported."""
+    """Let the collector list what is frozen: it lists no frozen object."""
     gc.unfreeze()
     yield
     gc.collect()
