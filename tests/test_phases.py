@@ -359,6 +359,14 @@ def test_a_run_folder_that_was_tampered_with_is_refused(stage: Stage) -> None:
             (frozenset({-1}), 1, 0, False),
             id="a fault changes the brokers'",
         ),
+        pytest.param(
+            {
+                "topics:": "cluster: {properties: {unclean.leader.election.enable: true}}\ntopics:",
+                "partitions: 1": "partitions: 1, config: {unclean.leader.election.enable: false}",
+            },
+            (frozenset({-1}), 1, 1, True),
+            id="Kafka's own topics take the brokers' value",
+        ),
     ],
 )
 def test_what_a_run_was_allowed_to_do(changes: dict[str, str], settings: tuple[frozenset[int], int, int, bool]) -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from harness.cluster.systems.system import System, system_named
 from harness.contracts.checks import Check, read_by
 from harness.events import FIELDS
-from harness.run.settings import UNCLEAN_ELECTION, effective
+from harness.run.settings import unclean_elections
 from harness.scenario.external import kinds_not_collected
 from harness.scenario.model import Scenario
 from harness.store.version import Logged
@@ -64,7 +64,7 @@ def emits_of(scenario: Scenario, recorded: Logged | None = None) -> Emits:
         uncollected=uncollected,
         compacts=_compacts(scenario, brokers["log.cleanup.policy"]),
         expires=60 * int(brokers["offsets.retention.minutes"]) <= scenario.duration_s + AROUND_LOAD_S,
-        unclean_elections="true" in effective(scenario, brokers, UNCLEAN_ELECTION),
+        unclean_elections=unclean_elections(scenario, brokers),
     )
 
 

@@ -30,9 +30,9 @@ def settings_of(scenario: Scenario, plan: Plan) -> Settings:
     producers = [client.parameters for client in plan.clients if "acks" in client.parameters]
     return Settings(
         acks=frozenset(parameters["acks"] for parameters in producers),
-        min_insync_replicas=min(int(value) for value in effective(scenario, brokers, MIN_INSYNC_REPLICAS)),
+        min_insync_replicas=min(int(value) for value in _effective(scenario, brokers, MIN_INSYNC_REPLICAS)),
         broker_min_insync_replicas=0 if _changes_brokers(scenario) else int(brokers[MIN_INSYNC_REPLICAS]),
-        unclean_leader_election="true" in effective(scenario, brokers, UNCLEAN_ELECTION),
+        unclean_leader_election=unclean_elections(scenario, brokers),
         idempotence=all(parameters.get("idempotence", False) for parameters in producers) and bool(producers),
         power_loss=power_loss,
         deleting_topics=",".join(sorted(_deleting_topics(scenario))),
@@ -46,7 +46,12 @@ def settings_of(scenario: Scenario, plan: Plan) -> Settings:
     )
 
 
-def effective(scenario: Scenario, brokers: dict[str, str], name: str) -> list[str]:
+def unclean_elections(scenario: Scenario, brokers: dict[str, str]) -> bool:
+    """Return whether a topic may get a leader from outside its ISR; Kafka's own topics take the brokers' value."""
+    return "true" in (brokers[UNCLEAN_ELECTION].lower(), *_effective(scenario, brokers, UNCLEAN_ELECTION))
+
+
+def _effective(scenario: Scenario, brokers: dict[str, str], name: str) -> list[str]:
     """Return each topic's effective property of this name: its own, else that of the `brokers`."""
     return [topic.config.get(name, brokers[name]).lower() for topic in scenario.topics]
 
