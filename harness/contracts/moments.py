@@ -10,9 +10,7 @@ from typing import Any
 
 from harness.contracts.state_changes import StateChanges
 from harness.errors import ClusterError
-from harness.values import OFFSETS_TOPIC
-
-LOOK_EVERY_S = 0.02
+from harness.values import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +34,17 @@ MOMENTS: Mapping[str, Moment] = {
     "coordinator-loads": Moment(
         kind="become_leader", fields={"topic": OFFSETS_TOPIC}, meaning="a coordinator begins to load its groups"
     ),
+    "transactions-load": Moment(
+        kind="become_leader",
+        fields={"topic": TRANSACTIONS_TOPIC},
+        meaning="a coordinator begins to load its transactions",
+    ),
     "follower": Moment(kind="become_follower", meaning="a broker follows another leader"),
+    "first-follow": Moment(
+        kind="become_follower",
+        fields={"previous_leader_epoch": -1},
+        meaning="a broker carries out the first LeaderAndIsr for a replica since it has started, as follower",
+    ),
     "isr-shrinks": Moment(
         kind="isr_propose", fields={"kind": "shrink"}, meaning="a leader is about to write a smaller ISR"
     ),
@@ -53,7 +61,32 @@ MOMENTS: Mapping[str, Moment] = {
         fields={"to_state": "ReplicaDeletionStarted"},
         meaning="the controller asks for the deletion of a replica",
     ),
+    "controller-deletes": Moment(
+        kind="zk_write", fields={"op": "delete", "by": "controller"}, meaning="the controller deletes a znode"
+    ),
+    "reassignment": Moment(
+        kind="controller_event",
+        fields={"name": "ZkPartitionReassignment"},
+        meaning="the controller has begun reassignments",
+    ),
+    "controlled-shutdown": Moment(
+        kind="leave_request", meaning="a broker asks the controller to move its leaders away"
+    ),
     "broker-started": Moment(kind="broker_start", meaning="a broker starts"),
+    "stopped-broker-started": Moment(
+        kind="broker_start", fields={"clean_marker": True}, meaning="a broker that stopped cleanly starts"
+    ),
+    "session-renewed": Moment(
+        kind="zk_session", fields={"state": "reinit"}, meaning="a broker has a new session and registers again"
+    ),
+    "group-rebalances": Moment(
+        kind="group_state", fields={"to_state": "PreparingRebalance"}, meaning="a group begins to rebalance"
+    ),
+    "transaction-decided": Moment(
+        kind="txn_state",
+        fields={"to_state": "PrepareCommit"},
+        meaning="a coordinator has stored that a transaction commits, and sends its markers",
+    ),
 }
 
 
@@ -78,4 +111,4 @@ async def until_moment(
                 return True
         if clock() >= end_s:
             return False
-        await asyncio.sleep(LOOK_EVERY_S)
+        await logs.grown(moment.kind, end_s - clock())

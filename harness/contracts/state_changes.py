@@ -1,5 +1,6 @@
 """Reads a broker's logged state changes since some position, while it writes more."""
 
+import asyncio
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,9 @@ from harness.cluster.driver import ClusterDriver
 from harness.cluster.releases import Writer, parts_of
 from harness.cluster.systems.system import system_named
 from harness.system.tail import end_of_lines, whole_lines
+
+LOOK_EVERY_S = 0.02
+"""How often growing files are read for a line that is waited for."""
 
 
 class StateChanges(Protocol):
@@ -20,6 +24,10 @@ class StateChanges(Protocol):
 
     async def after(self, broker_id: int, position: int, *kinds: str) -> tuple[list[dict[str, Any]], int]:
         """Return the events of these kinds from `position` on, and the position for the next look."""
+        ...
+
+    async def grown(self, kind: str, within_s: float) -> None:
+        """Return when it is worth looking for this kind again, or when the time is over."""
         ...
 
     async def dated(self, broker_id: int, position: int) -> tuple[int | None, int]:
@@ -56,6 +64,10 @@ class LogFiles:
         parts = [(system_named(name), part) for name, part in parts_of(lines, position, writers)]
         events = [event for system, part in parts for event in system.state_changes(part, kinds)]
         return events, position + len(lines)
+
+    async def grown(self, kind: str, within_s: float) -> None:
+        """Return after a short time: files do not say when they grow."""
+        await asyncio.sleep(min(LOOK_EVERY_S, within_s))
 
     async def dated(self, broker_id: int, position: int) -> tuple[int | None, int]:
         """Return the broker's wall clock at its last line, and the position for the next look."""

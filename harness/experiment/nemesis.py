@@ -9,7 +9,8 @@ is one of a mix whose role no broker has; a fault of a schedule is refused then.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import takewhile
 from pathlib import Path
@@ -37,7 +38,7 @@ HEAL_TRIES = 4
 HEAL_PAUSE_S = 3.0
 """Between two tries: what keeps a broker from starting, such as a paused ZooKeeper server, passes."""
 RETRY_S = 0.5
-"""Between two checks of what is in the way."""
+"""Between two checks of what is in the way; the end of a fault is a reason to check at once."""
 LATE_S = 0.1
 """An injection that starts later than this records it in the journal."""
 
@@ -78,7 +79,7 @@ class Nemesis:
 
     context: FaultContext
     journal: FaultLog
-    faults: Iterable[PlannedFault]
+    faults: Collection[PlannedFault]
     progress: Progress
     plugins: Mapping[str, Fault]
     """Of the faults, by name."""
@@ -88,6 +89,8 @@ class Nemesis:
     """By injection."""
     _waiting_claims: dict[int, Claim] = field(default_factory=dict)
     """Claims of postponed faults, in the order of their turns."""
+    _ended: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when a fault is over; replaced by the next one then."""
     _missing: int = 0
     """Faults of the mix that were refused or not seen, and are not replaced by a confirmed spare yet."""
 
@@ -99,15 +102,14 @@ class Nemesis:
         When cancelled, heals what is in force first; a second cancellation ends that too.
         """
         start_s = _now_s()
-        planned_faults = list(self.faults)
         tasks = [
             asyncio.create_task(self._at_its_instant(planned, start_s + planned.at_s))
-            for planned in planned_faults
+            for planned in self.faults
             if not planned.spare
         ]
         try:
             await _all(tasks)
-            for spare in (planned for planned in planned_faults if planned.spare):
+            for spare in (planned for planned in self.faults if planned.spare):
                 if self._missing and not self.unhealed:
                     tasks = [asyncio.create_task(self._at_its_instant(spare, _now_s()))]
                     await _all(tasks)
@@ -134,6 +136,8 @@ class Nemesis:
             await self._in_force(plugin, planned, injection, _its_duration)
         finally:
             del self._in_force_claims[planned.injection]
+            self._ended.set()
+            self._ended = asyncio.Event()
 
     async def _moment(self, planned: PlannedFault) -> str:
         """Wait for the instant of a fault; return as a sentence whether it came."""
@@ -186,7 +190,9 @@ class Nemesis:
                         self.journal.note(planned.injection, planned.fault, InjectionStep.POSTPONED, detail=str(error))
                         self.progress.message(f"{_described(planned, None)}: postponed, {error}")
                         postponed = True
-                await asyncio.sleep(RETRY_S)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(RETRY_S):
+                        await self._ended.wait()
         finally:
             self._waiting_claims.pop(planned.injection, None)
 
@@ -206,6 +212,9 @@ class Nemesis:
         """
         held = dict(self._in_force_claims)
         held |= takewhile(lambda item: item[0] != planned.injection, self._waiting_claims.items())
+        if planned.overlaps:
+            motif = {other.injection for other in self.faults if other.motif == planned.motif}
+            held = {number: other for number, other in held.items() if number not in motif}
         if blocking := in_the_way(claim, held):
             self._waiting_claims[planned.injection] = claim
             named = ", ".join(f"{other} by injection {by}" for by, other in blocking.items())

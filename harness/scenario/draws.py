@@ -139,10 +139,12 @@ class _Drawer:
         properties: dict[str, str] = {}
         own: dict[str, dict[str, str]] = {}
         for setting in self._drawable():
-            if setting.name not in stated and (value := self._value(setting, setting.odds, known)) is not None:
+            odds = 0.0 if setting.of_policy else setting.odds
+            if setting.name not in stated and (value := self._value(setting, odds, known)) is not None:
                 properties[setting.name] = known[setting.name] = value
             for name in topics if setting.topic else ():
-                if setting.topic in topics[name].config:
+                config = topics[name].config
+                if setting.topic in config or setting.of_policy not in ("", config.get("cleanup.policy")):
                     continue
                 of_topic = {**known, REPLICAS: str(replicas[name])}
                 if (value := self._value(setting, OF_TOPIC, of_topic, name)) is not None:

@@ -57,7 +57,9 @@ class DrawnFault:
     after: str = ""
     """The moment that it waits for; empty for none."""
     offset_s: float = 0.0
+    within_s: float = WAIT_S
     motif: str = ""
+    overlaps: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +164,7 @@ class Mix:
         return faults
 
     def _window_of(self, fault: DrawnFault) -> PlannedWindow:
-        wait_s = WAIT_S + fault.offset_s if fault.after else 0.0
+        wait_s = fault.within_s + fault.offset_s if fault.after else 0.0
         return self.window(
             fault.kind.kind,
             fault.target,
@@ -195,7 +197,7 @@ class Mix:
         steps = MOTIFS[name].steps
         same, topic = str(rng.choice(list(self.cluster.broker_ids))), rng.choice(list(self.topics))
         length_s = max(
-            step.delay_s + step.duration_s + (WAIT_S + step.offset_s if step.after else 0.0) for step in steps
+            step.delay_s + step.duration_s + (step.within_s + step.offset_s if step.after else 0.0) for step in steps
         )
         at_s = rng.random() * max(0.0, self.duration_s - self.spec.settle_s - length_s)
         faults = []
@@ -221,7 +223,9 @@ class Mix:
                     seed=rng.getrandbits(63),
                     after=step.after,
                     offset_s=step.offset_s,
+                    within_s=step.within_s,
                     motif=name,
+                    overlaps=step.overlaps,
                 )
             )
         return faults

@@ -29,6 +29,10 @@ class MotifStep:
     """A moment that it waits for; empty for none."""
     offset_s: float = 0.0
     """How long after it."""
+    within_s: float = 3.0
+    """How long it waits for that moment at most."""
+    overlaps: bool = False
+    """Whether it is injected even while an earlier step of the motif is still in force on its target."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,14 +48,22 @@ MOTIFS: Mapping[str, Motif] = {
         about="a clean stop, a start, and a kill before anything is checkpointed again",
         steps=(
             MotifStep(kind="controlled-shutdown"),
-            MotifStep(kind="kill", delay_s=0.1, duration_s=1, after="broker-started", offset_s=0.05),
+            MotifStep(
+                kind="kill",
+                delay_s=0.01,
+                duration_s=1,
+                after="stopped-broker-started",
+                offset_s=0.05,
+                within_s=6,
+                overlaps=True,
+            ),
         ),
     ),
     "start-kill": Motif(
         about="a kill before the first checkpoint",
         steps=(
-            MotifStep(kind="kill", duration_s=1),
-            MotifStep(kind="kill", delay_s=0.1, duration_s=1, after="broker-started", offset_s=0.3),
+            MotifStep(kind="kill", duration_s=1, parameters={"end_session": True}),
+            MotifStep(kind="kill", delay_s=0.5, duration_s=1, after="broker-started", offset_s=0.3, overlaps=True),
         ),
     ),
     "expire-stop": Motif(
@@ -99,13 +111,30 @@ MOTIFS: Mapping[str, Motif] = {
     "cut-at-isr-change": Motif(
         about="a leader loses ZooKeeper in the instant in which it writes a smaller ISR",
         steps=(
-            MotifStep(kind="pause", duration_s=6),
+            MotifStep(kind="pause", duration_s=7, target=FOLLOWERS),
             MotifStep(
                 kind="isolate",
                 duration_s=2,
                 target=LEADER,
                 parameters={"sides": ["zookeeper"]},
                 after="isr-shrinks",
+                within_s=7,
+            ),
+        ),
+    ),
+    "expire-at-isr-return": Motif(
+        about="a leader's session ends in the instant in which it writes a larger ISR, and the follower dies again",
+        steps=(
+            MotifStep(kind="kill", duration_s=0.2, target=FOLLOWERS, parameters={"end_session": True}),
+            MotifStep(kind="expire-session", delay_s=0.2, target=LEADER, after="isr-expands"),
+            MotifStep(
+                kind="kill",
+                delay_s=0.2,
+                duration_s=2,
+                target=FOLLOWERS,
+                parameters={"end_session": True},
+                after="isr-expands",
+                offset_s=0.02,
             ),
         ),
     ),
@@ -114,6 +143,42 @@ MOTIFS: Mapping[str, Motif] = {
         steps=(
             MotifStep(kind="preferred-election", target=LEADER, duration_s=0.5),
             MotifStep(kind="preferred-election", delay_s=1, target=LEADER, duration_s=0.5),
+        ),
+    ),
+    "expire-again": Motif(
+        about="a new session ends, too, while its broker is still registering",
+        steps=(MotifStep(kind="expire-session", parameters={"times": 3}),),
+    ),
+    "leave-and-move": Motif(
+        about="the controller is deposed while it moves the leaders of a broker that stops cleanly",
+        steps=(
+            MotifStep(kind="controlled-shutdown", duration_s=1, parameters={"hands_over": False}),
+            MotifStep(kind="move-controller", target=CONTROLLER, after="controlled-shutdown", offset_s=0.01),
+        ),
+    ),
+    "load-and-delete": Motif(
+        about="a topic is deleted while a coordinator loads",
+        steps=(
+            MotifStep(kind="kill", duration_s=3, parameters={"end_session": True}),
+            MotifStep(kind="delete-topic", target="majority", after="coordinator-loads"),
+        ),
+    ),
+    "load-and-expire": Motif(
+        about="the controller's session ends while a coordinator loads",
+        steps=(
+            MotifStep(kind="kill", duration_s=2, parameters={"end_session": True}),
+            MotifStep(kind="expire-session", target=CONTROLLER, after="coordinator-loads", offset_s=0.05),
+        ),
+    ),
+    "decide-and-restart": Motif(
+        about="the leader of a partition restarts after a transaction is decided, before its marker is there",
+        steps=(MotifStep(kind="bounce", target=LEADER, after="transaction-decided", within_s=6),),
+    ),
+    "rebalance-and-restart": Motif(
+        about="two brokers restart one after the other while a group rebalances",
+        steps=(
+            MotifStep(kind="bounce", after="group-rebalances", within_s=6),
+            MotifStep(kind="bounce", delay_s=0.5, target=LEADER, after="group-rebalances", offset_s=0.05, within_s=6),
         ),
     ),
     "stays-down": Motif(

@@ -17,7 +17,7 @@ from harness.contracts.targets import NO_BROKERS, Target, parse_target
 from harness.contracts.targets import drawn as drawn_target
 from harness.errors import EvidenceError
 from harness.scenario.draws import Drawn, draw, with_drawn
-from harness.scenario.mix import WAIT_S, DrawnFault, Mix
+from harness.scenario.mix import DrawnFault, Mix
 from harness.scenario.model import FaultSpec, Scenario, StepSpec
 from harness.scenario.motif_rules import motif_names, motif_plugins, seen_by
 from harness.scenario.seeds import derived_seed
@@ -60,6 +60,8 @@ class PlannedFault(StoredModel):
     """How long it waits at most."""
     motif: str = ""
     """The motif that it is a part of; empty for none."""
+    overlaps: bool = False
+    """Injected even while another fault of its motif is in force on its target."""
     spare: bool = False
     """Carried out only for another one of the mix that was not confirmed, when all others are healed."""
 
@@ -112,6 +114,8 @@ class Plan(StoredModel):
                 del fault["after"], fault["offset_s"], fault["within_s"]
             if not fault["motif"]:
                 del fault["motif"]
+            if not fault["overlaps"]:
+                del fault["overlaps"]
         return json.dumps(data, indent=2, sort_keys=True) + "\n"
 
 
@@ -235,8 +239,9 @@ def _drawn_fault(mix: Mix, fault: DrawnFault) -> PlannedFault:
         beside=mix.beside(fault),
         after=fault.after,
         offset_s=fault.offset_s,
-        within_s=WAIT_S if fault.after else 0.0,
+        within_s=fault.within_s if fault.after else 0.0,
         motif=fault.motif,
+        overlaps=fault.overlaps,
     )
 
 

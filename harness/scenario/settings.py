@@ -88,6 +88,8 @@ class Setting:
     """How often it is drawn at all; else Kafka's default or the harness's profile holds."""
     at_most: tuple[Bound, ...] = ()
     at_least: tuple[Bound, ...] = ()
+    of_policy: str = ""
+    """Drawn only for topics whose own `cleanup.policy` is this one, and never for brokers; empty for all."""
     quorum: bool = True
     """Whether brokers without ZooKeeper take it.
 
@@ -135,6 +137,7 @@ SETTINGS: tuple[Setting, ...] = (
     _log("log.message.timestamp.type", OneOf(("CreateTime", "LogAppendTime")), "message.timestamp.type", odds=0.3),
     _log("log.dirs", OneOf(("disk1,disk2",)), odds=0.4, quorum=False),
     _log("compression.type", OneOf(("producer", "gzip", "lz4", "uncompressed")), "compression.type", odds=0.3),
+    _log("log.retention.ms", Between(1000, 20_000), "retention.ms", of_policy="delete"),
     _cleaner("log.cleaner.backoff.ms", Between(100, 2000)),
     _cleaner("log.cleaner.min.cleanable.ratio", OneOf(("0", "0.1", "0.3", "0.5")), "min.cleanable.dirty.ratio"),
     _cleaner("log.cleaner.delete.retention.ms", ShareOfLoad(0, 0.3), "delete.retention.ms"),

@@ -286,6 +286,13 @@ class SimulatedStateChanges:
         wanted = [logged for logged in log.events[position:] if logged.event.ev in kinds]
         return [json.loads(log.line(logged)) for logged in wanted], len(log.events)
 
+    async def grown(self, kind: str, within_s: float) -> None:
+        """Return in the instant in which a broker logs an event of this kind, or when the time is over."""
+        grown = asyncio.get_running_loop().create_future()
+        for broker_id in self._cluster.brokers:
+            self._cluster[broker_id].log.waiting.setdefault(kind, []).append(grown)
+        await asyncio.wait([grown], timeout=within_s)
+
     async def dated(self, broker_id: int, position: int) -> tuple[int | None, int]:
         """Return what a broker's wall clock showed at its last line, and the position for the next look."""
         log = self._cluster[broker_id].log

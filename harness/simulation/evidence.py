@@ -64,6 +64,8 @@ class BrokerLog:
     events: list[LoggedEvent] = field(default_factory=list)
     clock: Clock | None = None
     """The broker's own wall clock; None while it is that of the simulation."""
+    waiting: dict[str, list[asyncio.Future[None]]] = field(default_factory=dict)
+    """Who waits for the next event of a kind."""
 
     def wall_ms(self) -> int:
         """Return milliseconds since 1970, as this broker sees it."""
@@ -115,6 +117,9 @@ class IncarnationLog:
             LoggedEvent(now, ahead_ns, self._sequence, self.name, self._session, self._broker_epoch, event)
         )
         self._sequence += 1
+        for waiter in log.waiting.pop(event.ev, ()):
+            if not waiter.done():
+                waiter.set_result(None)
 
     def session_changed(self, session_id: int) -> None:
         """Stamp later lines with this ZooKeeper session; 0 for none."""

@@ -1,5 +1,6 @@
 """A moment is what any broker logs from now on, and one that does not come passes."""
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -28,6 +29,9 @@ class Logs:
     async def after(self, broker_id: int, position: int, *kinds: str) -> tuple[list[dict[str, Any]], int]:
         lines = self._now(broker_id)
         return [line for line in lines[position:] if line["ev"] in kinds], len(lines)
+
+    async def grown(self, kind: str, within_s: float) -> None:
+        await asyncio.sleep(min(0.02, within_s))
 
 
 @pytest.mark.parametrize(

@@ -336,6 +336,30 @@ async def test_those_that_are_postponed_get_their_turn_in_their_order(stage: Sta
     ]
 
 
+async def test_the_end_of_one_fault_is_the_begin_of_the_next(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nemesis_module, "RETRY_S", 30.0)
+    async with asyncio.timeout(20):
+        steps = await stage.perform(
+            planned(0, "1", brokers=[1], duration_s=0.05), drawn(1, "1", brokers=[1], at_s=0.01)
+        )
+    assert steps.index("0 healed 1") < steps.index("1 injected 1")
+
+
+@pytest.mark.parametrize(
+    ("motif", "postponed"),
+    [
+        pytest.param("start-kill", False, id="an earlier step of its motif does not hold up one that overlaps"),
+        pytest.param("expire-stop", True, id="a step of another motif does"),
+    ],
+)
+async def test_steps_of_a_motif_may_overlap_on_one_broker(stage: Stage, motif: str, postponed: bool) -> None:
+    first = drawn(0, "1", brokers=[1], duration_s=0.05, motif="start-kill")
+    second = drawn(1, "1", brokers=[1], at_s=0.01, motif=motif, overlaps=True)
+    steps = await stage.perform(first, second)
+    assert ("1 postponed" in steps) is postponed
+    assert (steps.index("1 injected 1") < steps.index("0 healed 1")) is not postponed
+
+
 @pytest.mark.parametrize(
     ("first", "second", "postponed"),
     [

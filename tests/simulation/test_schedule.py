@@ -122,6 +122,14 @@ def test_the_faults_of_real_runs_work_in_virtual_time(
         assert values(history, OpKind.SEND) <= values(history, OpKind.POLL)
 
 
+def test_a_motif_kills_a_broker_as_soon_as_it_has_started_again() -> None:
+    kinds = [{"kind": "bounce", "target": "controller"}]
+    mix = {"count": 1, "settle_s": 2, "motifs": ["stop-start-kill"], "kinds": kinds}
+    history = simulate(scenario(mix=mix, cluster={"brokers": 4}, duration_s=30.0), 2)
+    details = [entry.detail for entry in history.journal if entry.fault == "kill" and entry.step == "intended"]
+    assert details == ["0.05 s after stopped-broker-started"]
+
+
 def test_a_broker_that_is_slow_to_stop_comes_back_all_the_same() -> None:
     history = simulate(scenario(fault("controlled-shutdown", stop_timeout_s=0.001)), 1)
     assert steps(history) == ["intended", "injected", "mismatch", "healed"]

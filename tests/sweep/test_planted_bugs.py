@@ -47,7 +47,7 @@ FORBIDDEN = (
 )
 """The unclean election of the built-in scenario, where it is not allowed."""
 ALLOWED = (*FORBIDDEN, "topics.0.config={min.insync.replicas: 1, unclean.leader.election.enable: true}")
-UNLIMITED = ("topics.2.config={cleanup.policy: delete, min.insync.replicas: 1}",)
+UNLIMITED = ("topics.2.config={cleanup.policy: delete, retention.ms: -1, min.insync.replicas: 1}",)
 """The topic whose records clients delete has no retention, which would delete them first."""
 CLEAN_STOPS = (
     *UNLIMITED,

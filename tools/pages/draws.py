@@ -50,7 +50,10 @@ def _settings() -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|"
     for each in SETTINGS:
         topic = f"`{each.topic}`" if each.topic else ""
-        cells = [each.group, f"`{each.name}`", topic, each.values.described(), f"{each.odds:g}", _bounds(each)]
+        odds, bounds = f"{each.odds:g}", _bounds(each)
+        if each.of_policy:
+            odds, bounds = "0", f"topics of their own policy `{each.of_policy}`"
+        cells = [each.group, f"`{each.name}`", topic, each.values.described(), odds, bounds]
         yield f"| {' | '.join(cells)} | {'' if each.quorum else 'not drawn'} |"
 
 
