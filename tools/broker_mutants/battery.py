@@ -19,6 +19,7 @@ from harness.scenario.seeds import derived_seed
 from harness.scenario.source import options
 from harness.simulation.schedule import SimulatedHistory, simulate_plan
 from harness.sweep.sweep import DRIVER, Candidate, schedule_seed
+from tools.broker_mutants.in_force import forget_results
 from tools.broker_mutants.mutants import BROKER, Mutant, within
 
 TOOLS = Path(__file__).parents[1]
@@ -95,6 +96,7 @@ class Intact:
 
 def traced(candidate: Candidate) -> tuple[SimulatedHistory, Executed]:
     """Return a schedule's history and the lines of the broker that it executes."""
+    forget_results()
     tracer = _Tracer()
     sys.settrace(tracer.entered)
     try:

@@ -57,6 +57,11 @@ def put_in_force(changed: Iterable[tuple[FunctionType, CodeType]]) -> None:
     """Let functions have new code, and forget what they returned before."""
     for function, code in changed:
         function.__code__ = code
+    forget_results()
+
+
+def forget_results() -> None:
+    """Empty the caches of functions, so that a schedule calls them anew."""
     for each in gc.get_objects():
         if isinstance(each, functools._lru_cache_wrapper) and each.__module__.startswith("harness."):
             each.cache_clear()

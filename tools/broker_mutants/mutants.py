@@ -63,13 +63,16 @@ FUNCTIONS_LEFT_OUT = {
     "controller/controller.py Controller.statistics": "Metrics alone ask for it.",
     "controller/controller.py Controller.unclean_leader_elections": "Metrics alone ask for it.",
     "controller/event_queue.py EventQueue.__len__": "Metrics alone ask for it.",
+    "coordinator/coordinator.py GroupCoordinator._unload_late": "Only a planted bug calls it.",
     "coordinator/coordinator.py GroupCoordinator.statistics": "Metrics alone ask for it.",
+    "coordinator/replicated.py ReplicatedTopic.high_watermark": "Only planted bugs call it.",
     "log/producers.py ProducerStates.oldest_open_ms": "Metrics alone ask for it.",
     "log/sync_log.py read_syncs": "The harness reads it, the broker does not.",
     "replicas/fetch_sessions.py FetchSessions.__len__": "Metrics alone ask for it.",
     "replicas/fetch_sessions.py FetchSessions.partitions": "Metrics alone ask for it.",
     "replicas/replica_manager.py ReplicaManager.late_transactions": "Metrics alone ask for it.",
     "replicas/replicas.py Replicas.offline_count": "Metrics alone ask for it.",
+    "transactions/markers.py MarkerDelivery.deliver_unstored": "Only a planted bug calls it.",
     "transactions/markers.py MarkerDelivery.without_destination": "Metrics alone ask for it.",
 }
 """Functions of the other modules for which the same holds."""

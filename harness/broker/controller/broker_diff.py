@@ -13,9 +13,6 @@ class BrokerDiff:
     bounced: tuple[int, ...] = ()
     """Registered again since: a fast restart, or a new session. Handled as a failure and a start (KIP-380)."""
 
-    def __bool__(self) -> bool:
-        return bool(self.new or self.dead or self.bounced)
-
 
 def diff_brokers(known: Mapping[int, int], now: Mapping[int, int]) -> BrokerDiff:
     """Return what changed between two views of the live brokers, each from id to broker epoch."""

@@ -94,11 +94,6 @@ class ProducerSnapshots:
         names = (_NAME.fullmatch(name) for name in storage.list(folder))
         self._offsets = sorted(int(match[1]) for match in names if match is not None)
 
-    @property
-    def offsets(self) -> list[int]:
-        """The offsets of all snapshots, ascending."""
-        return list(self._offsets)
-
     def take(self, offset: int, states: ProducerStates, *, durably: bool = False) -> None:
         """Write the state at `offset`, if there is no snapshot of it or of a later one; raises OSError."""
         if self._offsets and self._offsets[-1] >= offset:

@@ -89,11 +89,6 @@ class MarkerDelivery:
         return len(self._unknown)
 
     @property
-    def pending(self) -> int:
-        """How many transactions wait for their markers."""
-        return len(self._pending)
-
-    @property
     def underway(self) -> set[str]:
         """The transactional ids that wait for markers, are being stored, or are not this coordinator's to end."""
         return {*self._pending, *self._completing, *self.fenced}

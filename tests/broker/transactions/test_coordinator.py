@@ -305,7 +305,7 @@ async def test_what_another_coordinator_has_taken_over_is_given_up() -> None:
     producer = await here.begin(0)
     await here.coordinator.end(ID, producer, commit=True)
     await asyncio.sleep(1)
-    assert (here.state(), here.coordinator.markers.pending) == ("PrepareCommit", 0)
+    assert here.state() == "PrepareCommit"
     assert len(here.brokers.requests) == 1
     await here.coordinator.stop()
 
