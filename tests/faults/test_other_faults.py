@@ -14,6 +14,7 @@ from harness.errors import ClusterError, DeadlineError
 from harness.system.process_state import ProcessState
 from harness.verdict import FaultVerdict
 from harness.zookeeper.view import Controller, PartitionView
+from kafka_chaos.faults import disk_error
 from kafka_chaos.faults.partition import ring
 from tests.fake_cluster import FakeCluster
 from tests.faults.injecting import heal, injected, prepared
@@ -186,7 +187,6 @@ async def test_a_fault_of_the_owner_s_without_effect_is_a_mismatch(cluster: Fake
         pytest.param("delay", "jitter", {"jitter_ms": 80}, "12 more were up to 0 ms apart", id="a link without jitter"),
         pytest.param("intercept", "lose", {"apis": ["Fetch"], "action": "lose"}, "the receiver answered lose of",
                      id="a request that came nevertheless"),
-        pytest.param("disk-error", "fail_disk", {}, "an error of broker 1's disk: not within", id="a disk that works"),
         pytest.param("disk-full", "fill_disk", {}, "every disk full: not within", id="a disk with space"),
         pytest.param("drop-packets", "drop_packets", {}, "every packet dropped: not within", id="packets that pass"),
         pytest.param("slow-sync", "slow_syncs", {}, "a sync of broker 1 took 0 s", id="a quick disk"),
@@ -723,6 +723,23 @@ async def test_a_disk_that_takes_a_while_to_fill_is_full(cluster: FakeCluster) -
     asyncio.get_running_loop().call_later(20, cluster.full.add, 1)
     _, effect = await injected(cluster, "disk-full", 1)
     assert effect.verdict is CONFIRMED
+
+
+@pytest.mark.parametrize(
+    ("see_s", "verdict"),
+    [
+        pytest.param(0.1, MISMATCH, id="long enough for a write"),
+        pytest.param(30.0, INCONCLUSIVE, id="perhaps nothing was written"),
+    ],
+)
+async def test_a_disk_that_works_all_the_same(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, see_s: float, verdict: FaultVerdict
+) -> None:
+    monkeypatch.setattr(disk_error, "SEE_TIMEOUT_S", see_s)
+    cluster.deaf = {"fail_disk"}
+    _, effect = await injected(cluster, "disk-error", 1, duration_s=0.2)
+    assert effect.verdict is verdict
+    assert "an error of broker 1's disk: not within" in effect.detail
 
 
 @pytest.mark.parametrize(("name", "call"), [("disk-full", "fill_disk 1"), ("disk-error", "fail_disk 1")])
