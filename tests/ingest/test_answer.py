@@ -1,13 +1,11 @@
 """What an answer is worth: promises without evidence are named and do not count, everything else does."""
 
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from harness.analysis.judge import Judgement
-from harness.analysis.sources.lineage import LINEAGE
 from harness.analysis.tables.schemas import TABLES
 from harness.contracts import registry
 from harness.ingest.answer import (
@@ -174,19 +172,6 @@ def test_nobody_is_accused_of_what_an_unseen_election_may_excuse() -> None:
     assert doubtful.reason.endswith("no leader epochs are known: 2 times, first: lost a")
     assert doubted([lost], allowed, {"leader_epochs": 4}) == [lost]
     assert doubted([lost], AllowedSettings(), {"leader_epochs": 0}) == [lost]
-
-
-def test_the_how_to_counts_the_checks_that_need_operations_alone() -> None:
-    checks = [registry.check(name) for name in registry.names(registry.Kind.CHECK)]
-    alone = [
-        check.name
-        for check in checks
-        if all("operations" in LINEAGE[fact] for fact in check.needs)
-        and (check.about is None or check.about.evidence in ("", "operations"))
-    ]
-    how_to = Path(__file__).parents[2] / "docs/how-to/judge-a-history.md"
-    sentence = f" {len(alone)} checks need\nonly `--operations`"
-    assert sentence in how_to.read_text(encoding="utf-8"), f"{how_to} must say so of {alone}"
 
 
 def test_every_setting_is_said_and_whether_it_is_assumed() -> None:

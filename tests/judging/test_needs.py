@@ -111,26 +111,6 @@ def test_a_check_is_not_judged_where_the_recording_harness_logged_less_than_it_a
     assert set(answerable(scenario(), emits).judged or names(Kind.CHECK)) == set(names(Kind.CHECK)) - untried.keys()
 
 
-@pytest.mark.parametrize(
-    ("system", "says"),
-    [
-        pytest.param("python", ("All {} checks", "of the {} checks"), id="the built-in broker"),
-        pytest.param("kafka:0.10.2.2", ("{} older releases", "{} on older releases"), id="the oldest release"),
-        pytest.param("kafka:3.3.2", ("{} older releases", "{} on older releases"), id="one that words roles otherwise"),
-        pytest.param("kafka:3.9.1", ("{} judge 3.9.1", "{} on 3.9.1"), id="the last with ZooKeeper"),
-        pytest.param("kafka:4.4.0", ("{} judge 4.4.0", "{} on 4.4.0"), id="one without"),
-    ],
-)
-def test_how_many_promises_are_judged_of_a_release_is_what_the_documents_say(
-    system: str, says: tuple[str, str]
-) -> None:
-    declaration = scenario(system=system, driver="process")
-    judged = len(names(Kind.CHECK)) - len(answerable(declaration).without_evidence)
-    for document, words in zip(("README.md", "docs/how-to/test-your-kafka.md"), says, strict=True):
-        sentence = words.format(judged)
-        assert sentence in Path(document).read_text(encoding="utf-8"), f"{document} must say: {sentence}"
-
-
 STARTED = ("drive started", "collect started")
 DONE = ("drive started", "drive ended", "collect started")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.pages import faults
+from tools.pages import counts, faults
 from tools.pages.catalogue import PAGES
 from tools.pages.page import ROOT, Page, table
 
@@ -25,6 +25,31 @@ def test_a_fault_that_does_not_say_how_it_is_confirmed_has_no_row(monkeypatch: p
     monkeypatch.setattr(faults, "_docstring", lambda _: "Pauses a broker.")
     with pytest.raises(ValueError, match="add-partitions: the docstring of its module has no line 'Confirmed by:'"):
         faults.text()
+
+
+@pytest.mark.parametrize(
+    ("system", "as_many"),
+    [
+        pytest.param("python", None, id="the built-in broker, by all"),
+        pytest.param("kafka:3.3.2", counts.OLDER, id="a release that words roles differently"),
+    ],
+)
+def test_a_system_without_a_number_of_its_own_is_judged_by_as_many_checks(system: str, as_many: str | None) -> None:
+    assert counts.unjudged(system) == (counts.unjudged(as_many) if as_many else 0)
+
+
+def test_a_number_replaces_the_one_before_it_and_a_page_without_the_sentence_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    name, sentence = "docs/how-to/judge-a-history.md", "Start with them: {} checks\nneed only `--operations`.\n"
+    monkeypatch.setattr(counts, "ROOT", tmp_path)
+    page = tmp_path / name
+    page.parent.mkdir(parents=True)
+    page.write_text(sentence.format(0), encoding="utf-8")
+    assert counts.text(name) == sentence.format(counts.counts()["operations"])
+    page.write_text("Nothing.\n", encoding="utf-8")
+    with pytest.raises(ValueError, match=f"{name}: a sentence must read: Start with them"):
+        counts.text(name)
 
 
 def test_a_cell_with_a_pipe_and_a_line_break_stays_one_cell() -> None:

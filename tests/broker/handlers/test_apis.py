@@ -20,6 +20,9 @@ OF_TRANSACTIONS = {24, 25, 26, 28, 65, 66}
 
 BELOW_TOPIC_IDS = {ApiKey.FETCH: 12, ApiKey.METADATA: 9, ApiKey.CREATE_TOPICS: 6, ApiKey.DELETE_TOPICS: 5}
 BETWEEN_BROKERS = {ApiKey.LEADER_AND_ISR: 4, ApiKey.STOP_REPLICA: 3, ApiKey.UPDATE_METADATA: 6}
+EARLIER = {ApiKey.PRODUCE, ApiKey.FETCH, ApiKey.OFFSET_FOR_LEADER_EPOCH, ApiKey.DESCRIBE_LOG_DIRS}
+"""Their first messages are of Kafka 4; these are advertised from 0 on."""
+FIRST = dict.fromkeys(EARLIER | BETWEEN_BROKERS.keys(), 0) | {ApiKey.CONTROLLED_SHUTDOWN: 1}
 LAST = {key: last for key, (_, last) in BROKER_API_VERSIONS[3, 9].items()} | BELOW_TOPIC_IDS | BETWEEN_BROKERS
 
 
@@ -40,6 +43,11 @@ def test_what_is_served_is_advertised_and_known_to_the_codec(api: Api) -> None:
 @pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.key.name)
 def test_the_last_version_is_that_of_kafka_3_9_or_the_last_one_without_topic_ids(api: Api) -> None:
     assert api.versions.max == LAST[api.key]
+
+
+@pytest.mark.parametrize("api", APIS.values(), ids=lambda api: api.key.name)
+def test_the_first_version_is_that_of_the_messages_or_an_earlier_one_that_clients_look_for(api: Api) -> None:
+    assert api.versions.advertised_min == FIRST.get(api.key, api.request.valid_versions[0])
 
 
 def test_each_api_that_kafka_advertises_and_this_broker_does_not_is_a_documented_difference() -> None:
