@@ -152,7 +152,7 @@ def drive(folder: RunFolder, *, progress: Progress | None = None, interrupts: In
     with _interrupts_of(interrupts) as signals, record_phase(folder, Phase.DRIVE, progress) as notes:
         driver = driver_of(folder, run.scenario)
         if isinstance(driver, RunExecutor):
-            driver.carry_out(progress, notes)
+            driver.carry_out(run, progress, notes)
         else:
             signals.run(drive_cluster(run, driver, progress, notes))
 
@@ -277,10 +277,11 @@ def report(folder: RunFolder, *, progress: Progress | None = None, alone: bool =
 
     try:
         with record_phase(folder, Phase.REPORT, progress):
-            page = write(folder, alone=alone)
+            run = Run.load(folder)
+            page = write(run, alone=alone)
     finally:
         give_back(folder)
-    assemble(Run.load(folder)).save(folder.verdict)
+    assemble(run).save(folder.verdict)
     return page
 
 

@@ -95,10 +95,10 @@ class Stage:
         self.act("expectations")
         return self.suites
 
-    def write(self, folder: RunFolder, *, alone: bool) -> Path:
+    def write(self, run: Run, *, alone: bool) -> Path:
         self.act("report")
-        folder.report.write_text("page")
-        return folder.report
+        run.folder.report.write_text("page")
+        return run.folder.report
 
     def run(self) -> phases.Outcome:
         return phases.run(self.folder, owner_pid=os.getpid(), progress=Logged())

@@ -8,7 +8,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import asdict, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar, cast, runtime_checkable
 
 from harness.cluster.capabilities import (
     CanAsk,
@@ -43,6 +43,9 @@ if TYPE_CHECKING:
     from harness.cluster.external.place import ExternalCluster
     from harness.progress import Progress
     from harness.store.phase_log import PhaseNotes
+
+RunT_contra = TypeVar("RunT_contra", contravariant=True)
+"""A recorded run, which is a value of higher floors (`harness.run.run.Run`)."""
 
 
 @value_class(frozen=True, slots=True, kw_only=True)
@@ -307,7 +310,7 @@ class CanRunClients(Protocol):
 
 
 @runtime_checkable
-class RunExecutor(Protocol):
+class RunExecutor(Protocol[RunT_contra]):
     """Drives a whole run by itself, because its cluster exists only while it is driven.
 
     `start` and `stop` do nothing; leftovers are found through `status`, as with any driver.
@@ -323,8 +326,10 @@ class RunExecutor(Protocol):
         """Return the roles of workloads that it has clients for: they are its own, not the workload's."""
         ...
 
-    def carry_out(self, progress: "Progress", notes: "PhaseNotes") -> None:
-        """Run load and faults against a cluster, as the run folder's scenario and plan say; leave all evidence there.
+    def carry_out(self, run: RunT_contra, progress: "Progress", notes: "PhaseNotes") -> None:
+        """Run load and faults against a cluster, as the scenario and the plan of the run say.
+
+        All evidence is left in its folder.
 
         Not a coroutine: a KeyboardInterrupt ends it.
 

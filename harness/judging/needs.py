@@ -19,7 +19,7 @@ from harness.progress import number_of
 from harness.run.emits import Emits, emits_of
 from harness.run.run import Run
 from harness.scenario.model import Scenario
-from harness.scenario.used_plugins import NEEDED_TO_JUDGE, plugins_of
+from harness.scenario.used_plugins import NEEDED_TO_JUDGE
 from harness.store.phase_log import Phase
 from harness.store.result import CheckResult, Remark
 from harness.verdict import SystemVerdict
@@ -49,7 +49,7 @@ def answerable_in(run: Run) -> Answerable:
     """Return which checks judge a recorded run."""
     missing = run.missing_plugins
     if needed := next((each for each in missing if each.kind in NEEDED_TO_JUDGE), None):
-        names = [name for used in plugins_of(run.folder) for name in used.plugins.get(Kind.CHECK, ())]
+        names = [name for used in run.plugins for name in used.plugins.get(Kind.CHECK, ())]
         return Answerable(judged=None, without_plugin=[_without_plugin(name, str(needed)) for name in names])
     return answerable(run.scenario, run.emits, {each.name: str(each) for each in missing if each.kind == Kind.CHECK})
 

@@ -43,8 +43,9 @@ def rejudge(folders: Sequence[RunFolder], progress: Progress) -> Iterator[Rejudg
         EvidenceError: a folder's scenario or plan cannot be read, or a newer version has written it.
     """
     before = [_earlier(folder, progress) for folder in folders]
+    runs = [Run.load(folder, require_version(folder)) for folder in folders]
     with Background() as thread:
-        judged = thread.run(lambda: _judged(folders, progress, thread, keep=True))
+        judged = thread.run(lambda: _judged(runs, progress, thread, keep=True))
         for folder, earlier in zip(folders, before, strict=True):
             phases.judge(folder, progress=progress, background=thread, judging=partial(_known, judged))
             phases.expectations(folder, progress=progress, background=thread)
@@ -59,10 +60,11 @@ def compare(folders: Sequence[RunFolder], progress: Progress) -> Iterator[Rejudg
     Raises:
         EvidenceError: as `rejudge`.
     """
+    runs = [Run.load(folder, require_version(folder)) for folder in folders]
     with Background() as thread:
-        judged = thread.run(lambda: _judged(folders, progress, thread, keep=False))
-    for folder in folders:
-        run = Run.load(folder)
+        judged = thread.run(lambda: _judged(runs, progress, thread, keep=False))
+    for run in runs:
+        folder = run.folder
         earlier, answer = _earlier(folder, progress), judged[folder.root]
         if isinstance(answer, EvidenceError):
             progress.message(f"{folder.run_id}: {answer}")
@@ -86,9 +88,10 @@ Judgements = dict[Path, Judgement | EvidenceError]
 """The checks' answers about runs, or why they cannot judge one, by folders."""
 
 
-def _judged(folders: Sequence[RunFolder], progress: Progress, thread: Background, *, keep: bool) -> Judgements:
+def _judged(runs: Sequence[Run], progress: Progress, thread: Background, *, keep: bool) -> Judgements:
     """Return the checks' answers about each run; the session is left open in the thread."""
-    cases = [case for folder in folders if (case := _case(folder))]
+    folders = [run.folder for run in runs]
+    cases = [case for run in runs if (case := _case(run))]
     size_bytes = min(session_bytes(folders, make_tables=keep), BATCH_BYTES)
     spark = thread.resources.enter_context(spark_session(size_bytes=size_bytes, progress=progress, anywhere=True))
     judged: Judgements = {
@@ -103,13 +106,11 @@ def _judged(folders: Sequence[RunFolder], progress: Progress, thread: Background
     return judged
 
 
-def _case(folder: RunFolder) -> Case | None:
+def _case(run: Run) -> Case | None:
     """Return what is asked about a run; None where no check can be asked."""
-    require_version(folder)
-    run = Run.load(folder)
     if (names := answerable_in(run).judged) is None:
         return None
-    return Case(folder=folder, settings=run.settings, checks=tuple(names))
+    return Case(folder=run.folder, settings=run.settings, checks=tuple(names))
 
 
 def _known(judged: Judgements, folder: RunFolder, *_: object) -> Judgement:

@@ -23,9 +23,9 @@ from harness.report.template import part, template
 from harness.report.timeline import library
 from harness.report.timeline.figure import figure
 from harness.report.timeline.marks import marks_of
+from harness.run.run import Run
 from harness.scenario.external import without_commands
-from harness.scenario.used_plugins import plugins_of
-from harness.store.folder import RunFolder
+from harness.scenario.file import scenario_yaml
 from harness.store.result import CheckResult, RunResult, SuiteResult
 from harness.system.plugins import OWN
 from harness.system.whole_file import replace_text
@@ -50,22 +50,23 @@ class Heading:
     """The command that makes the page self-contained; empty if it is."""
 
 
-def write(folder: RunFolder, *, alone: bool = False) -> Path:
+def write(run: Run, *, alone: bool = False) -> Path:
     """Write `report.html` and `junit.xml` of a judged run and return the page's path.
 
     Args:
-        folder: The run.
+        run: The run.
         alone: Whether the page must need no other file.
 
     Raises:
         EvidenceError: the run has no result yet.
     """
+    folder = run.folder
     result = RunResult.load(folder.verdict)
     evidence = RunEvidence(folder)
     write_junit(folder, result)
     planted = f" · planted: {', '.join(result.planted_bugs)}" if result.planted_bugs else ""
     where = f"system {result.system} · driver {result.driver}"
-    others = [str(each) for each in plugins_of(folder) if each.distribution != OWN]
+    others = [str(each) for each in run.plugins if each.distribution != OWN]
     where += f" · plugins of {', '.join(others)}" if others else ""
     heading = Heading(
         about=f"{result.started_at} · {result.duration_s:.0f} s · {where} · seed {result.seed}{planted}",
@@ -84,7 +85,7 @@ def write(folder: RunFolder, *, alone: bool = False) -> Path:
         heading,
         library_address="" if alone else library.put_beside(folder.root),
         stories=stories_of(evidence),
-        scenario=without_commands(folder.scenario.read_text(encoding="utf-8")) if folder.scenario.exists() else "",
+        scenario=scenario_yaml(without_commands(run.scenario)),
         has_data_docs=(folder.data_docs / "index.html").exists(),
     )
     replace_text(folder.report, page)

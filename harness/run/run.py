@@ -12,7 +12,7 @@ from harness.run.settings import settings_of
 from harness.scenario.file import scenario_of
 from harness.scenario.model import Scenario
 from harness.scenario.plan import Plan, load_plan
-from harness.scenario.used_plugins import Missing, missing_plugins
+from harness.scenario.used_plugins import Missing, Used, missing_plugins, plugins_of
 from harness.store.folder import RunFolder
 from harness.store.seal import Hole
 from harness.store.version import Logged, require_version
@@ -25,8 +25,10 @@ class Run:
     folder: RunFolder
     scenario: Scenario
     plan: Plan
+    plugins: Sequence[Used] = ()
+    """The plugins that it used."""
     missing_plugins: Sequence[Missing] = ()
-    """The plugins that it used and that are not on this machine."""
+    """Those of them that are not on this machine."""
     logged: Logged | None = None
     """What its brokers can have logged, if its version is known to be read."""
 
@@ -38,11 +40,13 @@ class Run:
             EvidenceError: its scenario, its plan or its list of plugins cannot be read.
             ScenarioError: the file of the scenario holds none.
         """
-        missing = missing_plugins(folder)
+        plugins = plugins_of(folder)
+        missing = missing_plugins(plugins)
         return cls(
             folder=folder,
             scenario=scenario_of(folder, missing),
             plan=load_plan(folder.plan),
+            plugins=plugins,
             missing_plugins=missing,
             logged=logged,
         )

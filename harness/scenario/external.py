@@ -1,12 +1,9 @@
 """What may a scenario do to an external cluster, and which topics there belong to the run?"""
 
-import io
 import secrets
 from collections.abc import Iterator
 from dataclasses import replace
-
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
+from typing import TypeVar
 
 from harness.cluster.capabilities import Side
 from harness.cluster.external.configuration import assumed
@@ -18,7 +15,15 @@ from harness.contracts import registry
 from harness.contracts.targets import CLIENTS, parse_target
 from harness.errors import Refused, ScenarioError
 from harness.scenario.draft import Draft
-from harness.scenario.model import ExternalSpec, FaultSpec, MixKind, Scenario, WorkloadSpec
+from harness.scenario.model import (
+    ExternalCommands,
+    ExternalFault,
+    ExternalSpec,
+    FaultSpec,
+    MixKind,
+    Scenario,
+    WorkloadSpec,
+)
 from harness.scenario.source import KeyPath, Problem
 
 COMMANDS: dict[str, tuple[str, ...]] = {
@@ -41,6 +46,7 @@ OF_TOPICS = ("min.insync.replicas", "unclean.leader.election.enable")
 """Properties on which promises rest: topics are created with them, instead of the brokers' defaults."""
 NOT_SHOWN = "not shown"
 OPTION = "--i-own-this-cluster"
+_Commands = TypeVar("_Commands", ExternalCommands, ExternalFault)
 
 
 def external(draft: Draft) -> Iterator[Problem]:
@@ -217,22 +223,18 @@ def _with_own_groups(spec: WorkloadSpec, prefix: str) -> WorkloadSpec:
     return spec.model_copy(update={"parameters": {**spec.parameters, NAME: name}})
 
 
-def without_commands(text: str) -> str:
-    """Return a scenario's YAML without the commands, which may hold secrets."""
-    yaml = YAML()
-    yaml.width = 10_000
-    try:
-        data = yaml.load(text)
-        place = data["cluster"]["external"]
-        for commands in (place["commands"], *place.get("faults", {}).values()):
-            commands.update({action: NOT_SHOWN for action, command in commands.items() if command is not None})
-    except YAMLError:
-        return ""
-    except (KeyError, TypeError, AttributeError):  # it has none
-        return text
-    buffer = io.StringIO()
-    yaml.dump(data, buffer)
-    return buffer.getvalue()
+def without_commands(scenario: Scenario) -> Scenario:
+    """Return a scenario without the commands, which may hold secrets."""
+    place = scenario.cluster.external
+    if place is None:
+        return scenario
+    faults = {name: _not_shown(fault) for name, fault in place.faults.items()}
+    place = place.model_copy(update={"commands": _not_shown(place.commands), "faults": faults})
+    return scenario.model_copy(update={"cluster": scenario.cluster.model_copy(update={"external": place})})
+
+
+def _not_shown(commands: _Commands) -> _Commands:
+    return commands.model_copy(update={action: NOT_SHOWN for action, command in commands if command is not None})
 
 
 def _renamed(text: str, prefix: str) -> str:

@@ -19,7 +19,7 @@ from harness.scenario.errors import problems_of
 from harness.scenario.model import FaultSpec, MixKind, Scenario, WorkloadSpec
 from harness.scenario.rules import broken_rules
 from harness.scenario.source import Override, Problem, Source, parse_yaml, text_of
-from harness.scenario.used_plugins import Missing, missing_plugins
+from harness.scenario.used_plugins import Missing, missing_plugins, plugins_of
 from harness.store.folder import RunFolder
 from harness.store.result import reason_of
 from harness.system.plugins import use_folders
@@ -163,7 +163,7 @@ def scenario_of(folder: RunFolder, missing: Sequence[Missing] | None = None) -> 
         text = folder.scenario.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise EvidenceError(f"{folder.scenario}: cannot be read: {reason_of(error)}") from error
-    if missing_plugins(folder) if missing is None else missing:
+    if missing_plugins(plugins_of(folder)) if missing is None else missing:
         return _unchecked(text, str(folder.scenario))
     return read_scenario(text, str(folder.scenario))
 

@@ -1,6 +1,6 @@
 """Which plugins does a run use, and which of them are not on this machine? Noted in the run folder when it is made."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from pydantic import ValidationError
 
@@ -93,13 +93,8 @@ def plugins_of(folder: RunFolder) -> list[Used]:
         raise EvidenceError(f"{folder.plugins}: not a list of plugins: {reason_of(error)}") from error
 
 
-def missing_plugins(folder: RunFolder) -> list[Missing]:
-    """Return the plugins of a run that are not on this machine; a folder of plugins that still exists is used.
-
-    Raises:
-        EvidenceError: the run's list of plugins cannot be read.
-    """
-    used = plugins_of(folder)
+def missing_plugins(used: Sequence[Used]) -> list[Missing]:
+    """Return the plugins of a run that are not on this machine; a folder of plugins that still exists is used."""
     use_folders(each.distribution for each in used if each.folder)
     return [
         Missing(kind=kind, name=name, provider=str(each))

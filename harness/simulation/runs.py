@@ -4,7 +4,7 @@ What does the work is imported when a run is driven, because every command asks 
 """
 
 from pathlib import Path
-from typing import ClassVar, NoReturn
+from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 from harness.cluster.driver import (
     BYTES,
@@ -26,6 +26,9 @@ from harness.store.folder import RunFolder
 from harness.store.phase_log import PhaseNotes
 from harness.system.process_state import ProcessState
 from harness.values import PYTHON
+
+if TYPE_CHECKING:
+    from harness.run.run import Run
 
 SIMULATED = frozenset(CAPABILITIES) - {
     BYTES,
@@ -70,20 +73,18 @@ class SimulatedRuns:
         """Return the roles of workloads that there is a simulated client for."""
         return ROLES
 
-    def carry_out(self, progress: Progress, notes: PhaseNotes) -> None:
-        """Simulate the run folder's scenario and plan, and write down what came of it.
+    def carry_out(self, run: "Run", progress: Progress, notes: PhaseNotes) -> None:
+        """Simulate the run's scenario and plan, and leave the evidence in its folder.
 
         Raises:
             SimulationError: something reached out of the simulation.
         """
-        from harness.scenario.file import scenario_of
-        from harness.scenario.plan import load_plan
         from harness.simulation.run_folder import leave_evidence
         from harness.simulation.schedule import simulate_plan
 
-        history = simulate_plan(scenario_of(self._folder), load_plan(self._folder.plan), progress=progress)
+        history = simulate_plan(run.scenario, run.plan, progress=progress)
         progress.message(f"{history.virtual_s:.1f} s of virtual time in {history.events} events")
-        leave_evidence(history, self._folder, notes)
+        leave_evidence(history, run.folder, notes)
 
     async def start(self, request: ClusterRequest) -> ClusterStatus:
         """Start nothing, and return that nothing is there."""

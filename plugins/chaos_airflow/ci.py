@@ -101,6 +101,7 @@ def _exit_code(run: "DagRun", scenario: str, junit: Path | None) -> ExitCode:
     from harness.report.conclusion import REFUSED, concluded, sentence
     from harness.report.junit import write_junit, write_not_started
     from harness.report.page import write as write_report
+    from harness.run.run import Run
     from harness.store.folder import RunFolder
     from harness.store.result import RunResult
 
@@ -114,7 +115,7 @@ def _exit_code(run: "DagRun", scenario: str, junit: Path | None) -> ExitCode:
     folder = RunFolder(Path(root))
     conclusion = concluded(folder)
     if folder.report.exists():  # CI keeps single files, and people send them, so the page is self-contained
-        write_report(folder, alone=True)
+        write_report(Run.load(folder), alone=True)
     typer.echo(f"{sentence(conclusion)}\nreport: {folder.report}")
     if junit is not None:
         write_junit(folder, RunResult.load(folder.verdict))

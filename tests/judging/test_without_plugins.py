@@ -44,7 +44,7 @@ def test_a_run_names_the_distribution_and_version_of_each_plugin(folder: RunFold
     assert own.version[0].isdigit()
     assert own.plugins.keys() == {"drivers", "systems", "faults", "workloads", "checks"}
     assert "I10" in own.plugins["checks"]
-    assert not missing_plugins(folder)
+    assert not missing_plugins([own])
     assert not answerable_in(Run.load(folder)).without_plugin
 
 

@@ -19,6 +19,7 @@ from harness.progress import Progress, Silent
 from harness.rejudging import rejudge as rejudging
 from harness.report import page
 from harness.run import run as recorded
+from harness.run.run import Run
 from harness.scenario.plan import make_plan
 from harness.store.folder import RunFolder
 from harness.store.result import CheckResult, SuiteResult
@@ -54,9 +55,9 @@ class Bench:
         self.jobs.append(([each.folder.run_id for each in cases], keep))
         yield from [(each.folder, self.says[each.folder.run_id]) for each in cases]
 
-    def write(self, folder: RunFolder, *, alone: bool) -> Path:
-        folder.report.write_text("page", encoding="utf-8")
-        return folder.report
+    def write(self, run: Run, *, alone: bool) -> Path:
+        run.folder.report.write_text("page", encoding="utf-8")
+        return run.folder.report
 
     @property
     def paths(self) -> list[str]:

@@ -11,8 +11,12 @@ import pytest
 from harness.analysis.tables.arrow import ARROW_TYPES
 from harness.analysis.tables.schemas import TABLES
 from harness.contracts.checks import FINDING_COLUMNS
+from harness.report.page import write
+from harness.run.run import Run
+from harness.scenario.plan import make_plan
 from harness.store.folder import RunFolder
 from harness.store.result import CheckResult, FaultResult, RunResult, SuiteResult
+from tests.simulation.scenarios import scenario
 from tests.verdicts import CONFIRMED, PASS
 
 SECOND = 1_000_000_000
@@ -27,6 +31,12 @@ def write_fact(folder: RunFolder, name: str, *rows: dict[str, Any]) -> None:
     target = folder.facts / f"{name}.parquet"
     target.mkdir(parents=True)
     pq.write_table(pa.Table.from_pylist(full, schema), target / "part-0.parquet")
+
+
+def written(folder: RunFolder, *, alone: bool = False) -> Path:
+    """Write the report of a run of a small scenario."""
+    declared = scenario()
+    return write(Run(folder=folder, scenario=declared, plan=make_plan(declared, 7)), alone=alone)
 
 
 def send(second: float, took_ms: float, outcome: str = "ok", acks: int = -1) -> dict[str, Any]:
@@ -80,7 +90,6 @@ def folder(tmp_path: Path, result: RunResult) -> RunFolder:
     folder = RunFolder(tmp_path / result.run_id)
     folder.root.mkdir()
     result.save(folder.verdict)
-    folder.scenario.write_text("name: kill-leader\n")
     write_fact(
         folder,
         "sends",

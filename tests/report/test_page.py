@@ -13,12 +13,11 @@ import pytest
 
 from harness.errors import EvidenceError
 from harness.report.findings import SHOWN_FINDINGS
-from harness.report.page import write
 from harness.report.timeline import library
 from harness.store.folder import LIBRARY, RunFolder
 from harness.store.result import CheckResult, ObjectiveResult, RunResult
 from harness.verdict import ObjectiveVerdict, SystemVerdict
-from tests.report.conftest import reign, write_fact
+from tests.report.conftest import reign, write_fact, written
 from tests.verdicts import FAIL, PASS, UNKNOWN
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -26,7 +25,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shuti
 
 def text_of(folder: RunFolder) -> str:
     """Return the page without the chart library and its own scripts."""
-    return re.sub(r"<script.*?</script>", "", write(folder).read_text(), flags=re.DOTALL)
+    return re.sub(r"<script.*?</script>", "", written(folder).read_text(), flags=re.DOTALL)
 
 
 def test_verdicts_faults_gaps_and_commands_are_on_the_page(folder: RunFolder) -> None:
@@ -49,7 +48,7 @@ def test_text_from_the_evidence_is_escaped(folder: RunFolder, add_findings: Call
     add_findings(
         {"check": "I10", "severity": "violation", "message": "<script>alert(1)</script>", "evidence": ["<img src=x>"]}
     )
-    page = write(folder).read_text()
+    page = written(folder).read_text()
     assert "<script>alert(1)" not in page
     assert "&lt;script&gt;alert(1)" in page
     assert "<img src=x>" not in page
@@ -79,7 +78,7 @@ def test_findings_say_where_they_are_and_all_but_the_first_few_unfold(
 
 def test_a_run_without_a_result_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(EvidenceError, match="does not exist: the run was not judged"):
-        write(RunFolder(tmp_path))
+        written(RunFolder(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -93,7 +92,7 @@ def test_a_run_without_a_result_is_a_clear_error(tmp_path: Path) -> None:
 def test_junit(folder: RunFolder, result: RunResult, verdict: SystemVerdict, tag: str | None) -> None:
     check = CheckResult(check="I9", promise="logs match", verdict=verdict, reason="because")
     result.model_copy(update={"checks": [check]}).save(folder.verdict)
-    write(folder)
+    written(folder)
     case = ElementTree.parse(folder.junit).find(".//testcase[@name='I9 log-matching']")
     assert case is not None
     assert [child.tag for child in case] == ([tag] if tag else [])
@@ -112,17 +111,17 @@ def test_objectives_have_a_card_a_table_and_a_suite_of_their_own(folder: RunFold
 
 
 def test_the_library_of_the_timeline_lies_beside_once_for_all_runs(folder: RunFolder) -> None:
-    page = write(folder).read_text()
+    page = written(folder).read_text()
     (beside,) = (path for path in folder.root.parent.iterdir() if LIBRARY.fullmatch(path.name))
     assert f'src="../{beside.name}"' in page
     assert len(page) < 200_000 < beside.stat().st_size
     beside.write_text("kept")
-    write(folder)
+    written(folder)
     assert beside.read_text() == "kept", "it is called by its content, so it is that"
 
 
 def test_a_page_that_stands_alone_has_its_library_inside(folder: RunFolder) -> None:
-    page = write(folder, alone=True).read_text()
+    page = written(folder, alone=True).read_text()
     assert list(folder.root.parent.iterdir()) == [folder.root]
     assert len(page) > 4_000_000
     assert not re.search(r"<script[^>]+src=", page)
@@ -131,7 +130,7 @@ def test_a_page_that_stands_alone_has_its_library_inside(folder: RunFolder) -> N
 def test_the_library_is_inside_where_nothing_can_lie_beside(folder: RunFolder) -> None:
     in_its_way = (folder.root.parent / library.name()).with_suffix(f".{os.getpid()}")
     in_its_way.mkdir()
-    assert len(write(folder).read_text()) > 4_000_000
+    assert len(written(folder).read_text()) > 4_000_000
 
 
 def test_a_finding_leads_to_its_place_in_the_timeline_and_the_timeline_to_it(
@@ -142,7 +141,7 @@ def test_a_finding_leads_to_its_place_in_the_timeline_and_the_timeline_to_it(
         {"check": "I10", "severity": "violation", "message": "lost", "leader_epoch": 2} | place,
         {"check": "I19", "severity": "violation", "message": "at an unknown time"},
     )
-    page = write(folder).read_text()
+    page = written(folder).read_text()
     assert re.search(r'id="finding-I10-violation-0"[^§]{0,80}lost[^§]{0,80}href="#at-9.600"', page)
     assert page.count('href="#finding-I10-violation-0"') == 1
     assert "#finding-I19" not in page
@@ -155,7 +154,7 @@ def test_a_finding_leads_to_its_place_in_the_timeline_and_the_timeline_to_it(
 def test_text_from_the_evidence_cannot_leave_the_figure(folder: RunFolder) -> None:
     shutil.rmtree(folder.facts / "leader_epochs.parquet")
     write_fact(folder, "leader_epochs", reign(1, 2, 0) | {"topic": "</script><b onload=x>"})
-    page = write(folder).read_text()
+    page = written(folder).read_text()
     assert "</script><b" not in page
     assert "b onload=x" in page
 
@@ -164,7 +163,7 @@ def test_text_from_the_evidence_cannot_leave_the_figure(folder: RunFolder) -> No
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here: the page is not looked at in a browser")
 @pytest.mark.parametrize("width", [1280, 500])
 def test_a_browser_draws_the_timeline(folder: RunFolder, width: int, tmp_path: Path) -> None:
-    page = write(folder)
+    page = written(folder)
     artifacts = Path("artifacts")
     artifacts.mkdir(exist_ok=True)
     options = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run"]

@@ -19,6 +19,7 @@ from harness.progress import Silent
 from harness.reaper.abandoned_runs import State, liveness_of, supervised
 from harness.reaper.reap import reap
 from harness.run.holes import missing_evidence
+from harness.run.run import Run
 from harness.scenario.file import load_scenario, scenario_of
 from harness.scenario.model import Scenario
 from harness.scenario.plan import load_plan
@@ -178,7 +179,7 @@ def test_the_roles_are_those_that_there_is_a_client_for() -> None:
 def test_around_the_load_it_is_a_driver_like_any_other(tmp_path: Path) -> None:
     driver = SimulatedRuns(tmp_path, "small")
     as_driver: ClusterDriver = driver
-    as_carrier: RunExecutor = driver
+    as_carrier: RunExecutor[Run] = driver
     assert isinstance(as_driver, ClusterDriver)
     assert isinstance(as_carrier, RunExecutor)
     for call in (driver.start_broker(0), driver.stop_broker(0, timeout_s=1)):

@@ -12,13 +12,12 @@ from selenium.webdriver.common.action_chains import ActionChains
 from expectations import site
 from expectations.data_docs import make_offline
 from harness.progress import Silent
-from harness.report.page import write
 from harness.report.trend.page import render
 from harness.report.trend.summary import summaries
 from harness.store.folder import LIBRARY, RunFolder
 from harness.store.result import SuiteResult
 from tests.expectations.test_site import judged
-from tests.report.conftest import add_findings, folder, result
+from tests.report.conftest import add_findings, folder, result, written
 from tests.ui.accessible import flaws
 from tests.ui.conftest import NARROW, WIDTH, Person
 from tests.verdicts import FAIL, PASS
@@ -32,7 +31,7 @@ PLACE = {"check": "I10", "severity": "violation", "topic": "orders", "partition"
 def reader(chromium: webdriver.Chrome, folder: RunFolder, add_findings: Callable[..., None]) -> Iterator[Person]:
     """A person with an open report of a run with findings, more than are unfolded."""
     add_findings(*({**PLACE, "message": f"record {offset} is lost", "offset": offset} for offset in range(8)))
-    person = Person(chromium, write(folder).as_uri())
+    person = Person(chromium, written(folder).as_uri())
     look(person, WIDTH, "light")
     yield person
     person.own_screen()
@@ -123,7 +122,7 @@ def test_the_report_keeps_nobody_from_reading_it(
 ) -> None:
     if broken:
         add_findings({**PLACE, "message": "record 1 is lost", "offset": 1, "evidence": ["appended at 1", "read at 2"]})
-    person = Person(chromium, write(folder).as_uri())
+    person = Person(chromium, written(folder).as_uri())
     person.goto("")
     assert flaws(person, axe) == {}
 
