@@ -21,6 +21,7 @@ from harness.scenario.plan import PlannedClient
 from harness.store.folder import RunFolder
 from harness.store.history import ReplicaState
 from harness.store.phase_log import PhaseNotes
+from harness.system.process_state import ProcessState
 from harness.values import TopicPartition
 from harness.zookeeper.view import ClusterView, PartitionView
 
@@ -64,7 +65,7 @@ async def end_clients(
 
 
 async def _running(clients: Iterable[PlannedClient], driver: CanDisturbClients) -> list[PlannedClient]:
-    return [client for client in clients if await driver.client_state(client.process) != "stopped"]
+    return [client for client in clients if await driver.client_state(client.process) is not ProcessState.STOPPED]
 
 
 def patience_s(scenario: Scenario) -> float:

@@ -99,6 +99,7 @@ __all__ = [
 
 pytestmark = pytest.mark.rotating(20)
 
+RUNNING, PAUSED, STOPPED = ProcessState
 SESSION = "zookeeper.session.timeout.ms"
 QUICK = {SESSION: "1000"}
 ONE_BROKER = ClusterRequest(brokers=1, properties=QUICK)
@@ -265,10 +266,10 @@ def test_it_has_the_capabilities_of_real_machines_and_this_one_lacks_none(driver
 async def test_a_started_cluster_is_registered_has_a_controller_and_says_where_everything_is(driver: Driver) -> None:
     status = await driver.status()
     assert status.driver == driver.name
-    assert [(broker.broker_id, broker.state) for broker in status.brokers] == [(id_, "running") for id_ in range(3)]
+    assert [(broker.broker_id, broker.state) for broker in status.brokers] == [(id_, RUNNING) for id_ in range(3)]
     assert len(status.bootstrap_servers.split(",")) == 3
     keepers = [(server.server_id, server.state, server.client_address) for server in status.zookeeper]
-    assert keepers == ([] if status.controllers else [(1, "running", status.zookeeper_connect)])
+    assert keepers == ([] if status.controllers else [(1, RUNNING, status.zookeeper_connect)])
     assert set(status.controllers) == (set() if status.zookeeper else {0, 1, 2})
     for broker in status.brokers:
         assert events_of(status, broker.broker_id)[0]["ev"] == "broker_start"
@@ -291,12 +292,12 @@ async def test_a_killed_broker_is_gone_at_once_and_comes_back_with_its_data(driv
     await driver.kill_broker(1)
 
     dead = (await driver.status()).broker(1)
-    assert (dead.state, dead.pid) == ("stopped", None)
+    assert (dead.state, dead.pid) == (STOPPED, None)
     with pytest.raises(ClusterError, match="does not run"):
         await driver.kill_broker(1)
     await driver.start_broker(1)
     after = (await driver.status()).broker(1)
-    assert (after.state, after.starts) == ("running", before.starts + 1)
+    assert (after.state, after.starts) == (RUNNING, before.starts + 1)
     assert after.client_address == before.client_address
     recovered = [line for line in events_of(await driver.status(), 1) if line["ev"] == "recovery"]
     assert [line["log_end_offset"] for line in recovered if line["topic"] == "killed"] == [1]
@@ -316,7 +317,7 @@ async def test_a_broker_that_is_started_while_its_id_is_taken_ends(driver: Drive
             await until(view.registrations, lambda seen: 1 not in seen, what="the end of its session", timeout_s=120)
         await asyncio.to_thread(client.create, "/brokers/ids/1", registration, ephemeral=True)
         await driver.start_early(1)
-        await state_is(driver, 1, "stopped")
+        await state_is(driver, 1, STOPPED)
     finally:
         await asyncio.to_thread(client.stop)
     after = (await driver.status()).broker(1)
@@ -329,7 +330,7 @@ async def test_a_broker_that_is_started_while_its_id_is_taken_ends(driver: Drive
 async def test_a_stopped_broker_says_that_it_stopped_cleanly(driver: Driver) -> None:
     await driver.stop_broker(2, timeout_s=120)
     status = await driver.status()
-    assert status.broker(2).state == "stopped"
+    assert status.broker(2).state == STOPPED
     assert events_of(status, 2)[-1]["ev"] == "broker_stop"
     await driver.start_broker(2)
 
@@ -361,7 +362,7 @@ async def test_a_limit_is_lifted_and_ends_by_itself(driver: Driver, resource: Re
     await driver.limit(0, resource, amount, at_most_s=15)
     await becomes(wanted=True)
     await becomes(wanted=False)
-    assert (await driver.status()).broker(0).state == "running"
+    assert (await driver.status()).broker(0).state == RUNNING
 
 
 @pytest.mark.parametrize(("resource", "amount"), LIMITS)
@@ -401,7 +402,7 @@ async def test_data_is_copied_from_running_paused_killed_and_stopped_brokers(alo
     assert await alone.copy_data() == []
 
     status = await alone.status()
-    assert [broker.state for broker in status.brokers] == ["running", "stopped", "stopped", "paused"]
+    assert [broker.state for broker in status.brokers] == [RUNNING, STOPPED, STOPPED, PAUSED]
     assert [values(broker, "evidence") for broker in status.brokers] == [[b"kept"]] * 4
     assert "/brokers/topics/evidence" in history_of(status)
     await alone.stop()
@@ -444,7 +445,7 @@ async def test_when_client_is_killed_everything_goes_and_the_evidence_stays(
         owner.wait()
     assert await alone.copy_data() == []
     status = await alone.status()
-    assert status.broker(0).state == "stopped"
+    assert status.broker(0).state == STOPPED
     assert values(status.broker(0), "evidence") == [b"kept"]
     assert events_of(status, 0)[0]["ev"] == "broker_start"
 
@@ -511,7 +512,7 @@ async def test_stopping_leaves_only_files_though_a_broker_is_frozen(alone: Drive
 
     assert await alone.residue() == []
     status = await alone.status()
-    assert {broker.state for broker in status.brokers} == {"stopped"}
+    assert {broker.state for broker in status.brokers} == {STOPPED}
     assert {server.pid for server in status.zookeeper} <= {None}
     await alone.stop()
 
@@ -519,7 +520,7 @@ async def test_stopping_leaves_only_files_though_a_broker_is_frozen(alone: Drive
 @pytest.mark.usefixtures("zookeeper")
 async def test_an_ensemble_of_three_serves_and_its_logs_make_one_history(alone: Driver, tmp_path: Path) -> None:
     status = await alone.start(ClusterRequest(brokers=1, properties=QUICK, zookeeper_servers=3))
-    assert [(server.server_id, server.state) for server in status.zookeeper] == [(id_, "running") for id_ in (1, 2, 3)]
+    assert [(server.server_id, server.state) for server in status.zookeeper] == [(id_, RUNNING) for id_ in (1, 2, 3)]
     assert [server.client_address for server in status.zookeeper] == status.zookeeper_connect.split(",")
     for server in status.zookeeper:
         assert await serves(int(server.client_address.split(":")[1]))
@@ -561,14 +562,14 @@ async def test_an_ensemble_outlives_its_leader_and_the_loss_of_its_quorum(alone:
     await alone.pause_zookeeper(follower, at_most_s=60)
     await alone.kill_zookeeper(follower)
     await modes_are(alone, ["", "", ""])
-    assert [it.state for it in (await alone.status()).zookeeper].count(ProcessState.STOPPED) == 2
+    assert [it.state for it in (await alone.status()).zookeeper].count(STOPPED) == 2
 
     await alone.start_zookeeper(follower)
     await alone.start_zookeeper(leader)
     await modes_are(alone, WHOLE)
     with pytest.raises(ClusterError, match=f"ZooKeeper server {leader} runs already"):
         await alone.start_zookeeper(leader)
-    assert {it.state for it in (await alone.status()).zookeeper} == {"running"}
+    assert {it.state for it in (await alone.status()).zookeeper} == {RUNNING}
     async with KazooView(status.zookeeper_connect) as view:
         assert await view.exists("/brokers/topics/kept"), "they came back with their data"
 
@@ -662,13 +663,13 @@ async def test_controllers_may_be_servers_of_their_own_and_come_back_with_the_lo
     if system_named(kind.system).zookeeper:
         pytest.skip(f"{kind.system} has no controllers but its brokers")
     status = await alone.start(ClusterRequest(brokers=1, properties=QUICK, controllers=3, separate_controllers=True))
-    assert [(each.broker_id, each.state) for each in status.quorum] == [(id_, "running") for id_ in (101, 102, 103)]
+    assert [(each.broker_id, each.state) for each in status.quorum] == [(id_, RUNNING) for id_ in (101, 102, 103)]
     await produce(alone, "kept")
     async with view_of(status.zookeeper_connect, status.controllers) as view:
         leader = (await view.controller()).broker_id
         assert leader in {101, 102, 103}
         await alone.kill_broker(leader)
-        assert (await alone.status()).broker(leader).state == "stopped"
+        assert (await alone.status()).broker(leader).state == STOPPED
 
         async def leads() -> int:
             return (await view.controller()).broker_id
@@ -676,7 +677,7 @@ async def test_controllers_may_be_servers_of_their_own_and_come_back_with_the_lo
         await until(leads, lambda seen: seen not in {leader, -1}, what="another leader", timeout_s=120)
         await alone.start_broker(leader)
         await alone.pause_broker(101, at_most_s=60)
-        assert (await alone.status()).broker(101).state == "paused"
+        assert (await alone.status()).broker(101).state == PAUSED
         await alone.resume_broker(101)
     with pytest.raises(ClusterError, match="no broker 7; there are: 0, 101, 102, 103"):
         await alone.kill_broker(7)

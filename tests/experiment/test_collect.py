@@ -133,7 +133,7 @@ async def test_servers_of_zookeeper_are_healed_without_a_session_which_only_they
     journal.note(0, "kill-zookeeper", InjectionStep.INTENDED, injection=injection)
     journal.close()
     await collect(folder, cluster)
-    assert set(cluster.servers.values()) == {"running"}
+    assert set(cluster.servers.values()) == {ProcessState.RUNNING}
     assert read_journal(folder.journal)[-1].step is InjectionStep.HEALED
 
 

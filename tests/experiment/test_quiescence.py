@@ -36,7 +36,7 @@ class Cluster(FakeCluster):
     ends: dict[int, dict[TopicPartition, int]] = field(
         default_factory=lambda: {broker: {ORDERS: 7} for broker in range(3)}
     )
-    running: dict[str, str] = field(default_factory=dict)
+    running: dict[str, ProcessState] = field(default_factory=dict)
     looks: list[Look] = field(default_factory=list)
     after_dump: list[Look] = field(default_factory=list)
     unstoppable: bool = False
@@ -63,8 +63,8 @@ class Cluster(FakeCluster):
             for (topic, partition), end in self.ends[broker.broker_id].items()
         ]  # fmt: skip
 
-    async def client_state(self, process: str) -> str:
-        return self.running.get(process, "stopped")
+    async def client_state(self, process: str) -> ProcessState:
+        return self.running.get(process, ProcessState.STOPPED)
 
     async def stop_client(self, process: str, *, timeout_s: float, at_once: bool = False) -> int | None:
         self.calls.append(f"stop_client {process} when {self.running[process]}")
@@ -73,7 +73,7 @@ class Cluster(FakeCluster):
         return 0
 
     async def resume_client(self, process: str) -> None:
-        self.running[process] = "running"
+        self.running[process] = ProcessState.RUNNING
 
     async def pause_client(self, process: str, *, at_most_s: float) -> None:
         raise AssertionError("nothing pauses a client")
@@ -162,7 +162,7 @@ async def test_a_follower_that_does_not_catch_up_is_named(
     ("change", "reason"),
     [
         pytest.param(
-            lambda cluster, _: cluster.states.update(dict.fromkeys(range(3), "stopped")),
+            lambda cluster, _: cluster.states.update(dict.fromkeys(range(3), ProcessState.STOPPED)),
             "no broker ran when they were dumped, so none could catch up",
             id="all brokers are dead, as after their supervisor",
         ),
@@ -214,14 +214,14 @@ CLIENTS = [client("reader", 1), client("writer-1", 0), client("writer-2", 0), cl
     [
         pytest.param({}, [], id="the drive has ended them"),
         pytest.param(
-            {"reader": "running", "writer-2": "paused"},
+            {"reader": ProcessState.RUNNING, "writer-2": ProcessState.PAUSED},
             ["stop_client writer-2 when running", "stop_client reader when running"],
             id="those that run on are ended in their order, a frozen one too",
         ),
     ],
 )
 async def test_clients_that_nothing_drives_are_ended(
-    cluster: Cluster, running: dict[str, str], calls: list[str]
+    cluster: Cluster, running: dict[str, ProcessState], calls: list[str]
 ) -> None:
     cluster.running = running
     assert await end_clients(RunFolder(cluster.root), CLIENTS, cluster, Silent(), PhaseNotes()) == []
@@ -241,7 +241,7 @@ async def test_clients_that_nothing_drives_are_ended(
 async def test_clients_that_may_still_run_are_told_of(
     cluster: Cluster, monkeypatch: pytest.MonkeyPatch, error: ClusterError | None, text: list[str]
 ) -> None:
-    cluster.running, cluster.unstoppable = {"reader": "running"}, True
+    cluster.running, cluster.unstoppable = {"reader": ProcessState.RUNNING}, True
     if error:
         monkeypatch.setattr(cluster, "client_state", raising(error))
     assert await end_clients(RunFolder(cluster.root), CLIENTS, cluster, Silent(), PhaseNotes()) == text

@@ -10,6 +10,7 @@ from harness.contracts import registry
 from harness.contracts.administration import ELECTIONS
 from harness.contracts.targets import parse_target
 from harness.errors import ClusterError, DeadlineError
+from harness.system.process_state import ProcessState
 from harness.values import OFFSETS_TOPIC
 from harness.verdict import FaultVerdict
 from tests.fake_cluster import FakeCluster
@@ -246,9 +247,9 @@ class TestCancelReassignment:
         injection, effect = await injected(cluster, "cancel-reassignment", 1)
         assert effect.verdict is CONFIRMED
         assert effect.detail == "orders-0 was on its way to [0, 2], and is on [0, 1] again"
-        assert (injection.targets, cluster.states[2]) == ((2,), "paused")
+        assert (injection.targets, cluster.states[2]) == ((2,), ProcessState.PAUSED)
         await heal(cluster, injection)
-        assert (cluster.assignments[ORDERS], cluster.states[2]) == ((0, 1), "running")
+        assert (cluster.assignments[ORDERS], cluster.states[2]) == ((0, 1), ProcessState.RUNNING)
 
     async def test_one_that_is_not_taken_back_is_a_mismatch_and_moved_back(self, cluster: FakeCluster) -> None:
         cluster.deaf = {"cancel"}

@@ -66,10 +66,10 @@ async def test_healing_twice_is_as_good_as_once(cluster: FakeCluster, name: str)
     calls = list(cluster.calls)
     await heal(cluster, injection)
     assert cluster.calls == calls
-    assert set(cluster.states.values()) == {"running"}
+    assert set(cluster.states.values()) == {ProcessState.RUNNING}
     assert not any((cluster.isolated, cluster.separated, cluster.slow, cluster.full, cluster.losing, cluster.clocks))
     assert (cluster.limits, cluster.slow_disks, cluster.filtered) == ({}, {}, set())
-    assert set(cluster.servers.values()) == {"running"}
+    assert set(cluster.servers.values()) == {ProcessState.RUNNING}
     assert (cluster.servers_apart, cluster.commanded) == (set(), set())
 
 
@@ -83,7 +83,7 @@ class TestKill:
     async def test_it_is_confirmed_by_the_end_of_process_and_registration(self, cluster: FakeCluster) -> None:
         injection, effect = await injected(cluster, "kill", 1)
         assert effect == Effect(verdict=CONFIRMED, detail="process gone, registration of session 0x65 gone")
-        assert cluster.states[1] == "stopped"
+        assert cluster.states[1] == ProcessState.STOPPED
         await heal(cluster, injection)
         assert cluster.calls == ["kill_broker 1", "start_broker 1"]
 
@@ -133,10 +133,10 @@ class TestKill:
 async def test_a_pause_is_confirmed_by_the_state_of_every_process(cluster: FakeCluster) -> None:
     injection, effect = await injected(cluster, "pause", 0, 2)
     assert effect.verdict is CONFIRMED
-    assert cluster.states == {0: ProcessState.PAUSED, 1: "running", 2: ProcessState.PAUSED}
+    assert cluster.states == {0: ProcessState.PAUSED, 1: ProcessState.RUNNING, 2: ProcessState.PAUSED}
     assert injection.state == {"at_most_s": 1.5}
     await heal(cluster, injection)
-    assert cluster.states[0] == "running"
+    assert cluster.states[0] == ProcessState.RUNNING
 
 
 MEMBER = "group-1-member-2"
@@ -290,7 +290,7 @@ class TestControlledShutdown:
         injection, effect = await injected(cluster, "controlled-shutdown", 1)
         assert effect == Effect(verdict=CONFIRMED, detail="clean stop after 1 partitions changed their leader")
         await heal(cluster, injection)
-        assert cluster.states[1] == "running"
+        assert cluster.states[1] == ProcessState.RUNNING
 
     @pytest.mark.parametrize(
         ("states", "why"),
@@ -340,7 +340,7 @@ class TestControlledShutdown:
         await heal(cluster, injection)
         assert cluster.calls == ["stop_broker 1", "start_broker 1"]
         await heal(cluster, injection)
-        assert cluster.states[1] == "running"
+        assert cluster.states[1] == ProcessState.RUNNING
 
     async def test_an_older_stop_in_the_log_proves_nothing(self, cluster: FakeCluster) -> None:
         cluster.say(1, ev="broker_stop", controlled=True)
@@ -394,7 +394,7 @@ class TestUncleanElection:
         real = cluster.status
 
         async def status() -> object:
-            if cluster.isr == [1] and cluster.states[1] == "running":
+            if cluster.isr == [1] and cluster.states[1] == ProcessState.RUNNING:
                 append = {"ev": "append", "role": "leader", "isr_size": 1, "partition": 0}
                 cluster.say(1, **append, topic="orders", base_offset=5, last_offset=10)
                 cluster.say(1, **{**append, "isr_size": 3}, topic="orders", base_offset=0, last_offset=99)

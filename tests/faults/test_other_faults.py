@@ -246,7 +246,7 @@ async def test_a_bounce_before_the_session_has_ended_is_in_vain(
     assert effect.verdict is verdict
     assert detail in effect.detail
     await heal(cluster, injection)
-    assert cluster.states[1] == "running"
+    assert cluster.states[1] == ProcessState.RUNNING
 
 
 @pytest.mark.parametrize(
@@ -512,10 +512,10 @@ class TestSparing:
         monkeypatch.setattr(cluster, "partitions", unchanged)
         with pytest.raises(DeadlineError, match=r"orders-0 still has the ISR \[0, 1, 2\]"):
             await heal(cluster, injection)
-        assert cluster.states[1] == "stopped"
+        assert cluster.states[1] == ProcessState.STOPPED
         monkeypatch.setattr(cluster, "partitions", partitions)
         await heal(cluster, injection)
-        assert set(cluster.states.values()) == {"running"}
+        assert set(cluster.states.values()) == {ProcessState.RUNNING}
         assert cluster.calls == ["kill_broker 1", "start_broker 1"], "the other one was never hit"
 
     async def test_it_comes_back_at_once_when_nothing_is_spared(
@@ -525,7 +525,7 @@ class TestSparing:
         await cluster.kill_broker(1)
         monkeypatch.setattr(cluster, "isr", [0, 1, 2])
         await heal(cluster, injection)
-        assert cluster.states[1] == "running"
+        assert cluster.states[1] == ProcessState.RUNNING
 
 
 class TestPowerLoss:
@@ -577,9 +577,9 @@ class TestPowerLoss:
     async def test_it_takes_all_when_told_so(self, cluster: FakeCluster) -> None:
         injection, effect = await injected(cluster, "power-loss", 0, 1, 2, protect_committed=False)
         assert effect.verdict is CONFIRMED
-        assert set(cluster.states.values()) == {"stopped"}
+        assert set(cluster.states.values()) == {ProcessState.STOPPED}
         await heal(cluster, injection)
-        assert set(cluster.states.values()) == {"running"}
+        assert set(cluster.states.values()) == {ProcessState.RUNNING}
 
 
 class TestControlledShutdown:
@@ -604,7 +604,7 @@ class TestControlledShutdown:
             injection, effect = await injected(cluster, "controlled-shutdown", 1)
         assert effect == Effect(verdict=MISMATCH, detail="it ended before others led orders-0")
         await heal(cluster, injection)
-        assert set(cluster.states.values()) == {"running"}
+        assert set(cluster.states.values()) == {ProcessState.RUNNING}
 
     async def test_who_led_nothing_proves_nothing(self, cluster: FakeCluster) -> None:
         _, effect = await injected(cluster, "controlled-shutdown", 2)
@@ -758,7 +758,7 @@ class TestDiskFullAndDiskError:
         assert call in cluster.calls
         await cluster.kill_broker(1)
         await heal(cluster, injection)
-        assert cluster.states[1] == "running"
+        assert cluster.states[1] == ProcessState.RUNNING
 
 
 class TestMoveController:
@@ -846,9 +846,9 @@ class TestKillZookeeper:
         injection, effect = await injected(cluster, "kill-zookeeper", target=target)
         assert (effect.verdict, injection.targets) == (CONFIRMED, ())
         assert detail in effect.detail
-        assert {server for server, state in cluster.servers.items() if state == "stopped"} == gone
+        assert {server for server, state in cluster.servers.items() if state == ProcessState.STOPPED} == gone
         await heal(cluster, injection)
-        assert set(cluster.servers.values()) == {"running"}
+        assert set(cluster.servers.values()) == {ProcessState.RUNNING}
 
     @pytest.mark.parametrize(
         ("deaf", "target", "detail"),

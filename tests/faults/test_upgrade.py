@@ -151,7 +151,7 @@ async def test_a_broker_that_does_not_come_up_goes_back_to_what_it_was(kafka: Fa
     kafka.broken = set()
     await heal(kafka, injection)
     assert kafka.calls == [*STOPPED, "start_broker 1", f"change_release 1 {OLD}", "start_broker 1"]
-    assert kafka.states[1] == "running"
+    assert kafka.states[1] == ProcessState.RUNNING
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ async def test_a_broker_that_hangs_in_its_start_goes_back_to_what_it_was(
     monkeypatch.setattr(kafka, "start_broker", start)
     await heal(kafka, injection)
     assert kafka.calls == [*STOPPED, *killed, f"change_release 1 {OLD}", "start_broker 1"]
-    assert kafka.states[1] == "running"
+    assert kafka.states[1] == ProcessState.RUNNING
 
 
 async def test_of_a_long_reason_the_first_line_is_told_and_the_end_of_the_log(

@@ -44,7 +44,7 @@ def test_leader(kafka_cluster):
     assert errors == [None]
 
 def test_all_are_back_and_names_are_apart(kafka_cluster):
-    assert {broker.state for broker in kafka_cluster.status().brokers} == {"running"}
+    assert {broker.state for broker in kafka_cluster.status().brokers} == {ProcessState.RUNNING}
     assert kafka_cluster.topic("orders").endswith("-orders")
 
 def test_held(kafka_cluster):
@@ -59,7 +59,7 @@ def test_held(kafka_cluster):
 def test_session_pause_and_fault(kafka_cluster):
     kafka_cluster.expire_session(1)
     kafka_cluster.pause(2)
-    assert kafka_cluster.status().broker(2).state == "paused"
+    assert kafka_cluster.status().broker(2).state == ProcessState.PAUSED
     kafka_cluster.resume(2)
     with kafka_cluster.fault("pause", target="1", duration_s=30) as effect:
         assert effect.verdict.name == "CONFIRMED"
@@ -75,6 +75,7 @@ def test_that_fails(kafka_cluster):
 ON_KAFKA = """
 import pytest
 from kafka_chaos.api import ClusterError
+from harness.system.process_state import ProcessState
 
 pytestmark = pytest.mark.kafka_cluster(system="{system}")
 

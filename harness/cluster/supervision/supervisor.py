@@ -33,6 +33,7 @@ from harness.cluster.supervision.command_socket import CommandError, Commands, t
 from harness.cluster.supervision.lifetime import folder_moved, process_gone
 from harness.system.parent import bound_to_parent
 from harness.system.pids import identify, write_pid_file
+from harness.system.process_state import ProcessState
 from harness.system.whole_file import replace_text
 
 SOCKET_NAME = "supervisor.sock"
@@ -162,7 +163,7 @@ class Supervisor:
         self._note("paused", name, at_most_s=at_most_s)
         child.send(signal.SIGSTOP)
         deadline = time.monotonic() + STOP_TIMEOUT_S
-        while child.state != "paused":
+        while child.state is not ProcessState.PAUSED:
             if not child.running or time.monotonic() > deadline:
                 raise CommandError(f"{name} is {child.state}, not paused")
             await asyncio.sleep(STOP_POLL_S)
@@ -330,7 +331,7 @@ class Supervisor:
 
     def _thaw(self, child: Child) -> None:
         self._cancel_timer(child)
-        if child.state == "paused":
+        if child.state is ProcessState.PAUSED:
             self._note("resumed", child.name)
         child.send(signal.SIGCONT)
 

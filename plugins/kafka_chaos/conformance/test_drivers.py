@@ -22,8 +22,10 @@ from harness.cluster.driver import (
 from harness.cluster.readiness import view_of
 from harness.contracts import registry
 from harness.errors import ClusterError, DeadlineError
+from harness.system.process_state import ProcessState
 from harness.system.waiting import until
 
+RUNNING, PAUSED, STOPPED = ProcessState
 SESSION = "zookeeper.session.timeout.ms"
 LONGEST_S = 120
 POLITE = [
@@ -70,10 +72,10 @@ def able(driver: Any, capability: type[Any]) -> None:
         pytest.skip(f"{driver.name} does not have the capability {capability.__name__}")
 
 
-async def state_is(driver: ClusterDriver, broker_id: int, state: str) -> None:
+async def state_is(driver: ClusterDriver, broker_id: int, state: ProcessState) -> None:
     """Wait until the driver says so of a broker."""
 
-    async def look() -> str:
+    async def look() -> ProcessState:
         return (await driver.status()).broker(broker_id).state
 
     what = f"broker {broker_id} {state}"
@@ -102,7 +104,7 @@ def test_it_fulfils_the_protocol_and_names_what_this_machine_lacks(driver_name: 
 async def test_a_started_cluster_is_registered_and_has_a_controller(driver: ClusterDriver) -> None:
     status = await driver.status()
     assert status.driver == driver.name
-    assert [(broker.broker_id, broker.state) for broker in status.brokers] == [(id_, "running") for id_ in range(3)]
+    assert [(broker.broker_id, broker.state) for broker in status.brokers] == [(id_, RUNNING) for id_ in range(3)]
     assert len(status.bootstrap_servers.split(",")) == 3
     async with view_of(status.zookeeper_connect, status.controllers) as view:
         # what an earlier test paused may have lost its session, and may have been the controller
@@ -113,10 +115,10 @@ async def test_a_started_cluster_is_registered_and_has_a_controller(driver: Clus
 async def test_a_stopped_broker_starts_again_with_its_data_and_address(driver: ClusterDriver) -> None:
     before = (await driver.status()).broker(2)
     await driver.stop_broker(2, timeout_s=LONGEST_S)
-    assert (await driver.status()).broker(2).state == "stopped"
+    assert (await driver.status()).broker(2).state == STOPPED
     await driver.start_broker(2)
     after = (await driver.status()).broker(2)
-    assert (after.state, after.starts) == ("running", before.starts + 1)
+    assert (after.state, after.starts) == (RUNNING, before.starts + 1)
     assert (after.client_address, after.log_dir) == (before.client_address, before.log_dir)
     with pytest.raises(ClusterError, match="broker 2 runs already"):
         await driver.start_broker(2)
@@ -126,22 +128,22 @@ async def test_a_killed_broker_is_gone_at_once(driver: Any) -> None:
     able(driver, CanKill)
     await driver.kill_broker(1)
     dead = (await driver.status()).broker(1)
-    assert (dead.state, dead.pid) == ("stopped", None)
+    assert (dead.state, dead.pid) == (STOPPED, None)
     with pytest.raises(ClusterError, match="does not run"):
         await driver.kill_broker(1)
     await driver.start_broker(1)
-    await state_is(driver, 1, "running")
+    await state_is(driver, 1, RUNNING)
 
 
 async def test_a_paused_broker_stands_still_and_hears_nothing_until_it_is_resumed(driver: Any) -> None:
     able(driver, CanPause)
     await driver.pause_broker(0, at_most_s=60)
-    assert (await driver.status()).broker(0).state == "paused"
+    assert (await driver.status()).broker(0).state == PAUSED
     with pytest.raises(DeadlineError, match=r"still runs 0\.1 s after SIGTERM"):
         await driver.stop_broker(0, timeout_s=0.1)
-    assert (await driver.status()).broker(0).state == "paused"
+    assert (await driver.status()).broker(0).state == PAUSED
     await driver.resume_broker(0)
-    await state_is(driver, 0, "stopped")
+    await state_is(driver, 0, STOPPED)
     await driver.start_broker(0)
 
 
@@ -150,23 +152,23 @@ async def test_a_paused_broker_that_is_killed_is_gone(driver: Any) -> None:
     able(driver, CanKill)
     await driver.pause_broker(0, at_most_s=60)
     await driver.kill_broker(0)
-    assert (await driver.status()).broker(0).state == "stopped"
+    assert (await driver.status()).broker(0).state == STOPPED
     await driver.start_broker(0)
 
 
 async def test_a_pause_ends_by_itself(driver: Any) -> None:
     able(driver, CanPause)
     await driver.pause_broker(0, at_most_s=0.5)
-    await state_is(driver, 0, "running")
+    await state_is(driver, 0, RUNNING)
 
 
 async def test_a_second_pause_counts_from_its_own_beginning(driver: Any) -> None:
     able(driver, CanPause)
     await driver.pause_broker(0, at_most_s=60)
     await driver.pause_broker(0, at_most_s=0.5)
-    await state_is(driver, 0, "running")
+    await state_is(driver, 0, RUNNING)
     await driver.resume_broker(0)
-    assert (await driver.status()).broker(0).state == "running"
+    assert (await driver.status()).broker(0).state == RUNNING
 
 
 async def test_an_unknown_broker_is_named_with_those_there_are(driver: ClusterDriver) -> None:
@@ -177,7 +179,7 @@ async def test_an_unknown_broker_is_named_with_those_there_are(driver: ClusterDr
 async def test_a_second_cluster_in_the_same_folder_is_refused_and_the_first_stays(driver: ClusterDriver) -> None:
     with pytest.raises(ClusterError):
         await driver.start(ClusterRequest(brokers=1, properties={}))
-    assert {broker.state for broker in (await driver.status()).brokers} == {"running"}
+    assert {broker.state for broker in (await driver.status()).brokers} == {RUNNING}
 
 
 async def test_a_client_that_ends_when_asked_has_its_exit_status(driver: Any, tmp_path: Path) -> None:
