@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from harness.broker.wire.error_codes import ErrorCode
 from harness.contracts.workloads import ClientPlan
 from harness.store.history import Operation, OpKind, OpType
 from harness.store.recording import Recorder
@@ -140,9 +141,6 @@ AT_ONCE_SHARE = 0.4
 """The share of reassignments that one of these follows."""
 IN_TRANSACTIONS = frozenset({Action.WRITE, Action.SEND_OFFSETS, Action.END_TRANSACTION})
 """Asked for only with `transacts`."""
-EXISTS, UNKNOWN_TOPIC, HAS_AS_MANY = "TOPIC_ALREADY_EXISTS", "UNKNOWN_TOPIC_OR_PART", "INVALID_PARTITIONS"
-"""What errors begin with that say whether there is a topic, or a partition; librdkafka's name of the second is shorter.
-"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -362,14 +360,14 @@ class Administering:
         elif request.action is Action.END_TRANSACTION:
             self._transactions += 1
 
-    def refused(self, request: Request, error: str) -> None:
-        """Take note of a request that a broker refuses."""
+    def refused(self, request: Request, error: str, code: int) -> None:
+        """Take note of a request that a broker refuses with one of Kafka's error codes, as `error` describes it."""
         self._recorder.end(request.invoked, OpType.FAIL, error=error)
-        if error.startswith(EXISTS) and request.action is Action.CREATE_TOPIC:
+        if code == ErrorCode.TOPIC_ALREADY_EXISTS and request.action is Action.CREATE_TOPIC:
             self.own[request.topic] = 1
-        elif error.startswith(UNKNOWN_TOPIC):
+        elif code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             self.own.pop(request.topic, None)
-        elif error.startswith(HAS_AS_MANY) and request.action is Action.ADD_PARTITIONS:  # after one without an answer
+        elif code == ErrorCode.INVALID_PARTITIONS and request.action is Action.ADD_PARTITIONS:  # after one unanswered
             self.own[request.topic] = request.partitions
 
     def unanswered(self, request: Request, error: str) -> None:

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from harness.judging.needs import NO_PLUGIN
 from harness.run.journal import fault_results, readable_journal
 from harness.run.run import Run
 from harness.scenario.model import Scenario
@@ -127,7 +126,7 @@ def why_unreliable(kinds: Sequence[str], holes: Sequence[Hole]) -> str:
 
 def remarks_without_plugins(checks: Iterable[CheckResult]) -> list[Remark]:
     """Return why a run cannot pass some of whose checks could not be asked, each reason once."""
-    reasons = dict.fromkeys(each.reason for each in checks if each.reason.startswith(NO_PLUGIN))
+    reasons = dict.fromkeys(each.reason for each in checks if each.lacks_plugin)
     return [
         Remark(text=f"not everything was judged {reason}", phase=Phase.JUDGE, forbids_pass=True) for reason in reasons
     ]

@@ -28,8 +28,6 @@ _COPIED = {"replicas": "data", "zookeeper": "metadata"}
 """What brings a kind of evidence of an existing cluster."""
 EVIDENCE = "evidence"
 """The fact with defects of lines."""
-NO_PLUGIN = "without a plugin: "
-"""How the reason begins for which a check is not judged that cannot be asked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +94,8 @@ def _without_plugin(name: str, reason: str) -> CheckResult:
         check=name,
         promise=f"the check {registry.check_title(name)}",
         verdict=SystemVerdict.NOT_JUDGED,
-        reason=NO_PLUGIN + reason,
+        reason=f"without a plugin: {reason}",
+        lacks_plugin=True,
     )
 
 

@@ -137,6 +137,8 @@ class CheckResult(StoredModel):
     notes: int = 0
     reason: str = ""
     """Why the verdict is UNKNOWN or NOT_JUDGED, or the first violation in a sentence."""
+    lacks_plugin: bool = False
+    """Whether it could not be asked, because a plugin is not on this machine or cannot be imported."""
 
     @property
     def counted(self) -> str:

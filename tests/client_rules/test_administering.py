@@ -5,6 +5,7 @@ from collections.abc import Collection
 
 import pytest
 
+from harness.broker.wire.error_codes import ErrorCode
 from harness.client_rules.administering import (
     AT_ONCE,
     IN_TRANSACTIONS,
@@ -99,7 +100,7 @@ def test_some_names_differ_from_another_one_by_dots_and_underscores_and_each_is_
         assert request.topic not in known
         if request.topic.translate(str.maketrans("._", "_.")) in known - {request.topic}:
             collisions.append(request.topic)
-            rules.refused(request, "INVALID_TOPIC_EXCEPTION")
+            rules.refused(request, "INVALID_TOPIC_EXCEPTION", ErrorCode.INVALID_TOPIC_EXCEPTION)
         else:
             rules.done(request)
         known.add(request.topic)
@@ -144,23 +145,22 @@ def test_a_topic_is_created_once_and_grows_until_it_is_deleted() -> None:
 
 
 @pytest.mark.parametrize(
-    ("action", "error", "exists"),
+    ("action", "code", "exists"),
     [
-        pytest.param(Action.CREATE_TOPIC, "TOPIC_ALREADY_EXISTS", True, id="a topic that is there is its own"),
-        pytest.param(Action.CREATE_TOPIC, "NOT_CONTROLLER", False, id="a refused topic is not there"),
-        pytest.param(Action.DELETE_TOPIC, "UNKNOWN_TOPIC_OR_PARTITION", False, id="a topic that is gone is forgotten"),
-        pytest.param(Action.DELETE_TOPIC, "UNKNOWN_TOPIC_OR_PART: Broker: …", False, id="by librdkafka's name too"),
-        pytest.param(Action.DELETE_TOPIC, "NOT_CONTROLLER", True, id="a topic that is not deleted stays"),
+        pytest.param(Action.CREATE_TOPIC, 36, True, id="a topic that is there is its own"),
+        pytest.param(Action.CREATE_TOPIC, 41, False, id="a refused topic is not there"),
+        pytest.param(Action.DELETE_TOPIC, 3, False, id="a topic that is gone is forgotten"),
+        pytest.param(Action.DELETE_TOPIC, 41, True, id="a topic that is not deleted stays, as another broker controls"),
     ],
 )
-def test_errors_say_which_topics_there_are(action: Action, error: str, exists: bool) -> None:
+def test_errors_say_which_topics_there_are(action: Action, code: int, exists: bool) -> None:
     rules, written = administering(actions=[Action.CREATE_TOPIC, Action.DELETE_TOPIC])
     request = rules.next()
     while request.action is not action or request.tried:
         rules.done(request)
         request = rules.next()
-    rules.refused(request, error)
-    assert (written[-1].type, written[-1].error) == (OpType.FAIL, error)
+    rules.refused(request, "refused", code)
+    assert (written[-1].type, written[-1].error) == (OpType.FAIL, "refused")
     assert (request.topic in rules.own) == exists
 
 
@@ -188,5 +188,5 @@ def test_partitions_that_were_added_without_an_answer_are_counted_when_adding_th
     had = rules.own[request.topic]
     rules.unanswered(request, "timed out")
     assert rules.own[request.topic] == had
-    rules.refused(request, "INVALID_PARTITIONS: Topic already has so many.")
+    rules.refused(request, "Topic already has so many.", ErrorCode.INVALID_PARTITIONS)
     assert rules.own[request.topic] == had + 1

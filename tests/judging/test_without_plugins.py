@@ -53,6 +53,7 @@ def test_a_missing_check_is_not_judged_by_its_name_and_forbids_pass(folder: RunF
     table = answerable_in(Run.load(folder))
     (answer,) = table.without_plugin
     assert (answer.check, answer.verdict) == ("ghost", SystemVerdict.NOT_JUDGED)
+    assert answer.lacks_plugin
     assert "the check ghost is not installed: acme-chaos 1.0 brings it" in answer.reason
     (remark,) = remarks_without_plugins([answer])
     assert remark.forbids_pass

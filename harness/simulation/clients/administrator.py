@@ -68,8 +68,10 @@ class SimulatedAdministrator:
                 self._rules.done(request)
             except Refused as error:
                 self._look_again()
-                is_undecided = error.code in UNDECIDED
-                (self._rules.unanswered if is_undecided else self._rules.refused)(request, described(error.code))
+                if error.code in UNDECIDED:
+                    self._rules.unanswered(request, described(error.code))
+                else:
+                    self._rules.refused(request, described(error.code), error.code)
             except PeerError as error:
                 self._look_again()
                 self._rules.unanswered(request, str(error))

@@ -40,8 +40,11 @@ def administer(plan: ClientPlan, operations: JsonlWriter, stop: threading.Event)
                 _raise_error_within(answer.result(timeout=2 * timeout_s))
             rules.done(request)
         except KafkaException as error:
-            undecided = error.args[0].code() in _UNDECIDED
-            (rules.unanswered if undecided else rules.refused)(request, described(error.args[0]))
+            code, text = error.args[0].code(), described(error.args[0])
+            if code in _UNDECIDED:
+                rules.unanswered(request, text)
+            else:
+                rules.refused(request, text, code)
         except TimeoutError:
             rules.unanswered(request, f"no answer within {2 * timeout_s:g} s")
         stop.wait(rules.pause_s)
