@@ -24,7 +24,7 @@ from confluent_kafka.admin import AdminClient
 from rich.console import Console
 
 from benchmarks.measuring import comparison
-from harness.broker.coordinator.placement import partition_of
+from harness.kafka.placement import partition_of
 from harness.values import TRANSACTIONS_TOPIC
 from tools.peers import Peer, create_topic, peers, running
 from tools.results.rows import record

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
-from harness.broker.coordinator.placement import partition_of
+from harness.kafka.placement import partition_of
 from harness.values import NO_BROKER, OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicPartition
 from harness.zookeeper.view import ClusterView, HasQuorum
 

@@ -10,12 +10,12 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Se
 from itertools import count, groupby
 from operator import itemgetter
 
-from harness.broker.coordinator.placement import partition_of
-from harness.broker.wire.error_codes import ErrorCode, described
 from harness.client_rules.outcomes import commit_outcome, send_outcome
 from harness.kafka.apis import DESCRIBE_LOG_DIRS, FETCH, FIND_COORDINATOR, METADATA, OFFSET_COMMIT, PRODUCE
 from harness.kafka.client import Connection, Network, NoAnswer
 from harness.kafka.codec import Api, Values
+from harness.kafka.errors import NETWORK_EXCEPTION, NO_ERROR, described
+from harness.kafka.placement import partition_of
 from harness.kafka.records import BATCHES_SINCE, batch_of, last_offsets, message_of
 from harness.store.history import Operation, OpKind, OpType
 from harness.store.recording import Recorder
@@ -96,7 +96,7 @@ class ServiceProbe:
             answer = await self._ask(self._addresses[broker_id], DESCRIBE_LOG_DIRS, {"topics": None})
         except (NoAnswer, KeyError):
             return False
-        return any(each["error_code"] != ErrorCode.NONE for each in answer["results"])
+        return any(each["error_code"] != NO_ERROR for each in answer["results"])
 
     def close(self) -> None:
         """Drop every connection."""
@@ -195,7 +195,7 @@ class ServiceProbe:
         )
 
     def _sent(self, key: TopicPartition, invoked: Operation, answer: Values) -> str:
-        if answer["error_code"] != ErrorCode.NONE:
+        if answer["error_code"] != NO_ERROR:
             error = described(answer["error_code"])
             self._recorder.end(invoked, send_outcome(answer["error_code"], tried_once=True), error=error)
             return error
@@ -234,7 +234,7 @@ class ServiceProbe:
     def _served(self, key: TopicPartition, answer: Values | None) -> str:
         if answer is None:
             return "the answer says nothing of it"
-        if answer["error_code"] != ErrorCode.NONE:
+        if answer["error_code"] != NO_ERROR:
             return described(answer["error_code"])
         offset = self.offsets[key]
         if any(last >= offset for last in last_offsets(answer["records"] or b"")):
@@ -248,7 +248,7 @@ class ServiceProbe:
         positions = {key: self.offsets.get(key, -1) + 1 for key in partitions}
         try:
             coordinator = await self._ask(self._any(), FIND_COORDINATOR, {"key": group, "key_type": 0})
-            if coordinator["error_code"] != ErrorCode.NONE:
+            if coordinator["error_code"] != NO_ERROR:
                 return described(coordinator["error_code"])
             return await self._commit_at((coordinator["host"], coordinator["port"]), group, positions)
         except NoAnswer as error:
@@ -282,10 +282,10 @@ class ServiceProbe:
             codes = {key: each["error_code"] for key, each in _by_partition(answer)}
         finally:
             for key, invoked in commits.items():
-                code = codes.get(key, ErrorCode.NETWORK_EXCEPTION)
-                error = "" if code == ErrorCode.NONE else described(code)
+                code = codes.get(key, NETWORK_EXCEPTION)
+                error = "" if code == NO_ERROR else described(code)
                 self._recorder.end(invoked, commit_outcome(code), error=error)
-        return next((described(code) for code in codes.values() if code != ErrorCode.NONE), "")
+        return next((described(code) for code in codes.values() if code != NO_ERROR), "")
 
 
 def _record(send: Operation) -> tuple[bytes, bytes]:

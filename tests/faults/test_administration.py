@@ -5,11 +5,11 @@ from typing import ClassVar
 import pytest
 from pydantic import ValidationError
 
-from harness.broker.coordinator.placement import partition_of
 from harness.contracts import registry
 from harness.contracts.administration import ELECTIONS
 from harness.contracts.targets import parse_target
 from harness.errors import ClusterError, DeadlineError
+from harness.kafka.placement import partition_of
 from harness.system.process_state import ProcessState
 from harness.values import OFFSETS_TOPIC
 from harness.verdict import FaultVerdict

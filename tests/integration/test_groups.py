@@ -20,7 +20,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from kafka import KafkaConsumer
 from kafka import TopicPartition as Place
 
-from harness.broker.coordinator.placement import partition_of
+from harness.kafka.placement import partition_of
 from harness.values import OFFSETS_TOPIC
 from tests.integration.conftest import chaos_cluster
 from tests.kafka_tools import kafka_tool, needs_kafka, payloads, takes_turns

@@ -23,7 +23,7 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from harness.broker.coordinator.placement import partition_of
+from harness.kafka.placement import partition_of
 from harness.values import TRANSACTIONS_TOPIC
 from tests.integration.transactional_peers import PARTITIONS, peer, topic
 from tests.kafka_tools import JAVA, LIBS, has_kafka, kafka_tool

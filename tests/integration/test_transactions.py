@@ -16,7 +16,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from kafka import KafkaProducer
 
-from harness.broker.coordinator.placement import partition_of
+from harness.kafka.placement import partition_of
 from harness.values import TRANSACTIONS_TOPIC
 from tests.integration.conftest import chaos_cluster
 from tests.kafka_tools import dumps, kafka_tool, needs_kafka, takes_turns

@@ -8,7 +8,6 @@ from collections.abc import Awaitable
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.broker.coordinator.placement import partition_of
 from harness.broker.coordinator.records import GroupRecord, OffsetRecord, decode_record
 from harness.broker.log.batch import iter_batches, parse_records
 from harness.broker.log.records import Record
@@ -22,6 +21,7 @@ from harness.broker.replicas.fetcher_messages import (
 from harness.broker.wire import messages as m
 from harness.broker.wire import sentinels
 from harness.broker.wire.transport import PeerError, Transport
+from harness.kafka.placement import partition_of
 from harness.values import OFFSETS_TOPIC
 from tools.side_by_side.stored_bytes import in_short, masked_group, masked_offset, version_of
 

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from harness.broker.controller.transitions import PartitionStatus
-from harness.broker.coordinator.placement import partition_of
 from harness.events import (
     BecomeFollower,
     BecomeLeader,
@@ -20,6 +19,7 @@ from harness.events import (
     IsrResult,
     PartitionStateChange,
 )
+from harness.kafka.placement import partition_of
 from harness.store.coverage import Played
 from harness.values import OFFSETS_TOPIC
 

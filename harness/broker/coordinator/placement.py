@@ -1,4 +1,4 @@
-"""The partition of a group. Imports nothing of the broker, as the harness uses it to find coordinators."""
+"""Which partition of `__consumer_offsets` holds a group?"""
 
 from functools import lru_cache
 

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from harness.broker.coordinator.placement import partition_of
 from harness.broker.coordinator.records import OffsetRecord
 from harness.broker.coordinator.replay import GroupReplay
 from harness.broker.coordinator.store import GroupStore, KnownGroup, Position
@@ -14,6 +13,7 @@ from harness.broker.transactions.records import decode_chunk
 from harness.broker.transactions.replay import TransactionReplay
 from harness.broker.transactions.transaction import Transaction
 from harness.events import NO_LEADER, NO_OFFSET
+from harness.kafka.placement import partition_of
 from harness.simulation.memory_check.znodes import Znodes
 from harness.values import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicPartition
 

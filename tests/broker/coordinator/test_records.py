@@ -17,6 +17,7 @@ from harness.broker.coordinator.records import (
 )
 from harness.broker.log.batch import build_batch, parse_records
 from harness.broker.log.records import Record
+from harness.kafka.placement import partition_of as partition_of_harness
 
 KEY = OffsetKey(group="g", topic="t", partition=3)
 
@@ -31,8 +32,11 @@ KEY = OffsetKey(group="g", topic="t", partition=3)
         pytest.param("\U0001f600", 50, 1772899 % 50, id="beyond the basic plane each half counts"),
     ],
 )
-def test_a_group_lives_where_java_puts_it(group: str, partitions: int, expected: int) -> None:
+def test_a_group_lives_where_java_puts_it_and_the_harness_looks_for_it(
+    group: str, partitions: int, expected: int
+) -> None:
     assert partition_of(group, partitions) == expected
+    assert partition_of_harness(group, partitions) == expected
 
 
 def test_key_and_value_have_kafkas_bytes() -> None:
