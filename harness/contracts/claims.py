@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from harness.contracts.faults import ConflictsWithOthers, Fault
+from harness.contracts.faults import Fault
 from harness.contracts.targets import CLIENTS, Target
 
 
@@ -58,7 +58,7 @@ def claim_of(
         brokers=frozenset(brokers),
         member=target.described if target.role in CLIENTS else "",
         resources=plugin.resources(own),
-        conflicts_with=plugin.conflicts_with(own) if isinstance(plugin, ConflictsWithOthers) else frozenset(),
+        conflicts_with=plugin.conflicts_with(own),
         beside=beside,
     )
 

@@ -5,14 +5,14 @@ from typing import Any, ClassVar
 
 from pydantic import BaseModel
 
-from harness.contracts.faults import BrokerFault, FaultContext, Injection, MayLoseData
+from harness.contracts.faults import Fault, FaultContext, Injection, MayLoseData
 from harness.contracts.restoring import start_stopped, stopped_of
 from harness.contracts.targets import Target
 from harness.system.process_state import ProcessState
 from harness.system.waiting import until
 
 
-class LosesData(BrokerFault):
+class LosesData(Fault):
     """Base of faults that kill brokers and remove records from their disks.
 
     Healing starts what does not run, once its absence was noticed.

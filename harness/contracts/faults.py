@@ -1,9 +1,10 @@
 """The contract of a fault plugin: inject, confirm the effect, heal; an injection in force is plain data."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Annotated, Any, ClassVar, Protocol, runtime_checkable
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
@@ -123,52 +124,6 @@ class MayLoseData(Strict):
     ] = 30.0
 
 
-class Reach(StrEnum):
-    """The records that a fault can remove, including committed ones."""
-
-    UNFLUSHED = "unflushed"
-    """Records of any partition that its targets had not flushed to disk when it was injected."""
-    ALL = "all"
-    """All records that its targets had when it was injected, of any partition."""
-
-
-@runtime_checkable
-class TakesRecords(Protocol):
-    """A fault that can remove records declares their range."""
-
-    reach: ClassVar[Reach]
-
-
-@runtime_checkable
-class TakesTime(Protocol):
-    """A fault that holds its targets for longer than its duration."""
-
-    def min_hold_s(self, target: Target, parameters: BaseModel, session_timeout_s: float) -> float:
-        """Return for at least how many seconds it holds them, on any machine.
-
-        `session_timeout_s`: ZooKeeper notices a dead broker after this time.
-        """
-        ...
-
-
-@runtime_checkable
-class ConflictsWithOthers(Protocol):
-    """A fault that others would hide, on any target."""
-
-    def conflicts_with(self, parameters: BaseModel) -> frozenset[str]:
-        """Return the kinds of which none may be in force meanwhile."""
-        ...
-
-
-@runtime_checkable
-class ChangesRelease(Protocol):
-    """A fault that changes its targets' release of the system."""
-
-    def release(self, parameters: BaseModel) -> str:
-        """Return the new release."""
-        ...
-
-
 class Disturbance(StrEnum):
     """What a fault can do to a healthy cluster, beside ending processes. Checks excuse what follows from it."""
 
@@ -190,8 +145,12 @@ ASSIGNMENT = "the assignment of replicas"
 """Of all topics, as one znode has all requests."""
 
 
-class Fault(Protocol):
-    """One kind of fault. Injecting and healing are idempotent.
+class NoParameters(Strict):
+    """The parameters of a fault that takes none."""
+
+
+class Fault(ABC):
+    """One kind of fault. Injecting and healing are idempotent. A fault declares whatever differs from these defaults.
 
     Preparing and injecting have three minutes each, confirming and healing two. An error in `prepare`, `inject` or
     `confirm` makes the fault INCONCLUSIVE. Once `inject` is called, `heal` is too: `duration_s` after it
@@ -199,31 +158,48 @@ class Fault(Protocol):
     """
 
     name: ClassVar[str]
-    requires: ClassVar[tuple[str, ...]]
+    requires: ClassVar[tuple[str, ...]] = ()
     """Names of capabilities (`harness.cluster.driver.CAPABILITIES`)."""
-    may_overlap: ClassVar[bool]
+    may_overlap: ClassVar[bool] = False
     """Whether its targets may be under other faults meanwhile."""
-    accepts: ClassVar[tuple[Role, ...]]
+    accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
     """The roles that it accepts as targets."""
-    hits_all: ClassVar[bool]
+    hits_all: ClassVar[bool] = False
     """Whether it disturbs every broker, whatever its target."""
-    min_visible_s: ClassVar[float]
+    min_visible_s: ClassVar[float] = 0.0
     """Least duration whose effect can be seen."""
-    zookeeper: ClassVar[bool]
+    zookeeper: ClassVar[bool] = False
     """Whether it needs a cluster with ZooKeeper."""
-    controllers: ClassVar[bool]
+    controllers: ClassVar[bool] = False
     """Whether it can hit a controller that is not a broker."""
-    witnesses: ClassVar[tuple[str, ...]]
+    changes_release: ClassVar[bool] = False
+    """Whether its targets get another release of the system, which `release` returns."""
+    witnesses: ClassVar[tuple[str, ...]] = ()
     """The kinds of state changes (`harness/events.py`), or fields of some, by which it is prepared or confirmed."""
-    exclusive_resources: ClassVar[frozenset[str]]
+    exclusive_resources: ClassVar[frozenset[str]] = frozenset()
     """Exclusive resources beside brokers; faults that touch the same resource use the same word."""
-    disturbs: ClassVar[frozenset[Disturbance]]
+    disturbs: ClassVar[frozenset[Disturbance]] = frozenset(Disturbance)
     """What checks excuse while it is in force."""
-    Parameters: ClassVar[type[BaseModel]]
+    Parameters: ClassVar[type[BaseModel]] = NoParameters
 
     def resources(self, parameters: BaseModel) -> frozenset[str]:
         """Return `exclusive_resources`, with those of its parameters."""
-        ...
+        return self.exclusive_resources
+
+    def conflicts_with(self, parameters: BaseModel) -> frozenset[str]:
+        """Return the kinds, whatever their target, of which none may be in force meanwhile: they would hide it."""
+        return frozenset()
+
+    def min_hold_s(self, target: Target, parameters: BaseModel, session_timeout_s: float) -> float:
+        """Return for at least how many seconds it holds its targets, on any machine, if longer than its duration.
+
+        `session_timeout_s`: ZooKeeper notices a dead broker after this time.
+        """
+        return 0.0
+
+    def release(self, parameters: BaseModel) -> str:
+        """Return the release that its targets get, if it `changes_release`."""
+        raise NotImplementedError
 
     async def prepare(
         self,
@@ -239,61 +215,24 @@ class Fault(Protocol):
         `brokers` is the resolved `target`; the injection's `targets` are all brokers that will be disturbed.
         If possible, a fault ends by itself `duration_s` after its injection, even if the harness dies.
         """
-        ...
+        state = await self.state_before(context, brokers, duration_s)
+        return Injection(fault=self.name, targets=brokers, parameters=parameters.model_dump(mode="json"), state=state)
 
+    async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
+        """Return what `confirm` and `heal` need as plain data; the part of `prepare` that most faults define."""
+        return {}
+
+    @abstractmethod
     async def inject(self, context: FaultContext, injection: Injection) -> Injection:
         """Inject it; return the injection with what healing needs."""
-        ...
 
+    @abstractmethod
     async def confirm(self, context: FaultContext, injection: Injection) -> Effect:
         """Wait, within a bounded time, for the effect outside the injector: process state, znodes, log lines."""
-        ...
 
+    @abstractmethod
     async def heal(self, context: FaultContext, injection: Injection) -> str | None:
         """Undo it, whether or not it took effect; raises `ClusterError` when that is impossible.
 
         Returns what there is to say of its end, for the journal.
         """
-        ...
-
-
-class NoParameters(Strict):
-    """The parameters of a fault that takes none."""
-
-
-class BrokerFault:
-    """Base of most faults: it hits any brokers, has them for itself, may disturb anything, and has no parameters."""
-
-    name: ClassVar[str]
-    requires: ClassVar[tuple[str, ...]] = ()
-    may_overlap: ClassVar[bool] = False
-    accepts: ClassVar[tuple[Role, ...]] = EVERY_ROLE
-    hits_all: ClassVar[bool] = False
-    min_visible_s: ClassVar[float] = 0.0
-    zookeeper: ClassVar[bool] = False
-    controllers: ClassVar[bool] = False
-    witnesses: ClassVar[tuple[str, ...]] = ()
-    exclusive_resources: ClassVar[frozenset[str]] = frozenset()
-    disturbs: ClassVar[frozenset[Disturbance]] = frozenset(Disturbance)
-    Parameters: ClassVar[type[BaseModel]] = NoParameters
-
-    def resources(self, parameters: BaseModel) -> frozenset[str]:
-        """Return its resources, independent of its parameters."""
-        return self.exclusive_resources
-
-    async def prepare(
-        self,
-        context: FaultContext,
-        target: Target,
-        brokers: tuple[int, ...],
-        parameters: BaseModel,
-        *,
-        duration_s: float,
-    ) -> Injection:
-        """Record what `confirm` and `heal` need, without disturbing anything."""
-        state = await self.state_before(context, brokers, duration_s)
-        return Injection(fault=self.name, targets=brokers, parameters=parameters.model_dump(mode="json"), state=state)
-
-    async def state_before(self, context: FaultContext, brokers: tuple[int, ...], duration_s: float) -> dict[str, Any]:
-        """Return that as plain data; the part of `prepare` that most faults define."""
-        return {}

@@ -4,10 +4,10 @@ from typing import Any, ClassVar
 
 from harness.cluster.capabilities import CanLimit
 from harness.cluster.limits.resources import Resource
-from harness.contracts.faults import BrokerFault, Effect, FaultContext, Injection, not_running
+from harness.contracts.faults import Effect, Fault, FaultContext, Injection, not_running
 
 
-class Limiting(BrokerFault):
+class Limiting(Fault):
     """Limits brokers; the driver itself lifts the limit after the fault's duration."""
 
     resource: ClassVar[Resource]

@@ -220,6 +220,8 @@ def _load(kind: Kind, name: str) -> type[Any]:
             raise PluginError(
                 f"{plugin.path}: {plugin.attribute}.{attribute} is {declared!r}, and must be {text!r}: {plugin.place}"
             )
+    if lacking := sorted(getattr(declaring, "__abstractmethods__", ())):
+        raise PluginError(f"{plugin.path}: {plugin.attribute} must define {', '.join(lacking)}: {plugin.place}")
     return declaring
 
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel
 
 from harness.cluster.capabilities import SeesZookeeper
-from harness.contracts.faults import BrokerFault, Disturbance, FaultContext, Injection
+from harness.contracts.faults import Disturbance, Fault, FaultContext, Injection
 from harness.contracts.targets import Part, Role, Target
 from harness.errors import ClusterError
 from harness.system.process_state import ProcessState
@@ -15,7 +15,7 @@ SERVERS = "servers"
 """Key in the state of an injection that hits ZooKeeper servers: their numbers."""
 
 
-class ZookeeperFault(BrokerFault):
+class ZookeeperFault(Fault):
     """Hits ZooKeeper servers only, so that brokers may be under other faults meanwhile."""
 
     may_overlap: ClassVar[bool] = True

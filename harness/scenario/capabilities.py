@@ -12,7 +12,6 @@ from harness.cluster.driver import (
 )
 from harness.cluster.systems.system import system_named
 from harness.contracts import registry
-from harness.contracts.faults import ChangesRelease
 from harness.contracts.registry import Kind
 from harness.contracts.targets import Role, parse_target
 from harness.errors import Refused
@@ -48,7 +47,7 @@ def systems_of(scenario: Scenario) -> list[str]:
     systems = [scenario.system]
     for kind, parameters in scenario.kinds:
         plugin = registry.fault(kind)
-        if isinstance(plugin, ChangesRelease):
+        if plugin.changes_release:
             systems.append(base.upgraded(plugin.release(plugin.Parameters.model_validate(parameters))).name)
     return list(dict.fromkeys(systems))
 

@@ -16,7 +16,7 @@ from harness.cluster.driver import INTERCEPT, OVER_LINKS, quorum_ids
 from harness.cluster.systems.system import System, system_named
 from harness.contracts import registry
 from harness.contracts.claims import Claim, claim_of
-from harness.contracts.faults import ChangesRelease, Fault
+from harness.contracts.faults import Fault
 from harness.contracts.parameters import OfZookeeper
 from harness.contracts.registry import Kind, unknown_message
 from harness.contracts.targets import (
@@ -82,7 +82,7 @@ def mix(draft: Draft) -> Iterator[Problem]:
 
 def _happens_once(kind: str) -> bool:
     try:
-        return isinstance(registry.fault(kind), ChangesRelease)
+        return registry.fault(kind).changes_release
     except PluginError:
         return False  # the rule on kinds reports it
 
@@ -180,7 +180,7 @@ def _no_such_side(draft: Draft, system: System, side: object) -> str:
 
 def releases(draft: Draft, at: KeyPath, plugin: Fault, parameters: Mapping[str, Any]) -> Iterator[Problem]:
     """A release that brokers are to be is one that they can be upgraded to."""
-    if not isinstance(plugin, ChangesRelease):
+    if not plugin.changes_release:
         return
     try:
         system = system_named(draft.system or PYTHON)
@@ -196,7 +196,7 @@ def unfit(plugin: Fault, system: System) -> str:
     """Return why a fault cannot be carried out, or not confirmed, on a system; empty if it can."""
     if plugin.zookeeper and not system.zookeeper:
         return f"{plugin.name} needs ZooKeeper, and {system.name} has none"
-    if isinstance(plugin, ChangesRelease) and not system.upgrades():
+    if plugin.changes_release and not system.upgrades():
         return f"{plugin.name} needs a later release that keeps its metadata where {system.name} does; none is known"
     if missing := missing_events(plugin, system):
         return f"{plugin.name} is confirmed by events that {system.name} does not log: {', '.join(missing)}"

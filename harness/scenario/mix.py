@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.contracts.claims import Claim, claim_of, in_the_way
-from harness.contracts.faults import Fault, TakesTime
+from harness.contracts.faults import Fault
 from harness.contracts.targets import NO_BROKERS, Target, drawn, parse_target
 from harness.scenario.model import ClusterSpec, MixKind, MixSpec
 from harness.scenario.motifs import FOLLOWERS, LEADER, MOTIFS, SAME
@@ -105,9 +105,8 @@ class Mix:
         plugin = self.plugins[kind]
         if plugin.hits_all or not (brokers or target.role in NO_BROKERS):
             brokers = self.cluster.broker_ids
-        if isinstance(plugin, TakesTime):
-            min_hold_s = plugin.min_hold_s(target, plugin.Parameters.model_validate(parameters), self.session_timeout_s)
-            duration_s = max(duration_s, min_hold_s)
+        own = plugin.Parameters.model_validate(parameters)
+        duration_s = max(duration_s, plugin.min_hold_s(target, own, self.session_timeout_s))
         claim = claim_of(plugin, target, brokers, parameters, beside)
         return PlannedWindow(at_s=at_s, end_s=at_s + duration_s + self.spec.settle_s, claim=claim)
 

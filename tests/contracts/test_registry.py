@@ -5,7 +5,6 @@ import sys
 import pytest
 
 from harness.contracts import registry
-from harness.contracts.faults import MayLoseData, TakesRecords
 from harness.contracts.registry import Kind
 from harness.errors import PluginError
 from harness.scenario.catalogue import catalogue
@@ -34,13 +33,6 @@ def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
         registry.fault("kil")
     with pytest.raises(PluginError, match="unknown driver 'vm'"):
         registry.driver_class("vm")
-
-
-def test_a_fault_that_may_forfeit_records_declares_its_reach() -> None:
-    faults = {name: registry.fault(name) for name in registry.names(Kind.FAULT)}
-    forfeiting = [name for name, fault in faults.items() if issubclass(fault.Parameters, MayLoseData)]
-    taking = [name for name, fault in faults.items() if isinstance(fault, TakesRecords)]
-    assert taking == forfeiting == ["disk-damage", "power-loss"]
 
 
 @pytest.mark.parametrize(

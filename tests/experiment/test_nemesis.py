@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel
 
 from harness.contracts import registry
-from harness.contracts.faults import BrokerFault, Effect, Fault, FaultContext, Injection
+from harness.contracts.faults import Effect, Fault, FaultContext, Injection
 from harness.contracts.members import CLIENT
 from harness.contracts.parameters import Strict
 from harness.contracts.targets import Target
@@ -33,7 +33,7 @@ class NoParameters(Strict):
 
 
 @dataclass
-class FakeFault(BrokerFault):
+class FakeFault(Fault):
     """Does as told, and writes down what was asked of it."""
 
     log: list[str] = field(default_factory=list)

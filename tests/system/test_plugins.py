@@ -92,6 +92,11 @@ def test_a_distribution_names_its_plugins_by(install: Install, value: str) -> No
         pytest.param("", "its last line must declare PLUGIN, a class", id="it declares nothing"),
         pytest.param("PLUGIN = 7", "its last line must declare PLUGIN, a class", id="it declares no class"),
         pytest.param("class PLUGIN:\n    name = 'else'", "PLUGIN.name is 'else', and must be 'odd'", id="another name"),
+        pytest.param(
+            "from kafka_chaos.api.faults import Fault\nclass PLUGIN(Fault):\n    name = 'odd'",
+            "PLUGIN must define confirm, heal, inject",
+            id="a fault that does nothing",
+        ),
     ],
 )
 def test_a_broken_plugin_is_one_error_with_its_distribution_and_module(

@@ -12,7 +12,7 @@ from pydantic_core import PydanticUndefined
 from harness.cluster.driver import OVER_LINKS
 from harness.cluster.systems.system import EXTERNAL, System, all_systems, families
 from harness.contracts import registry
-from harness.contracts.faults import ChangesRelease, Fault
+from harness.contracts.faults import Fault
 from harness.contracts.registry import Kind
 from harness.scenario.external import BY_RELAY, BY_ZOOKEEPER, COMMANDS, CUSTOM
 from harness.scenario.fault_rules import missing_events
@@ -141,7 +141,7 @@ def _missing(fault: Fault, driver: str) -> str:
 def _reason(fault: Fault, system: System) -> str:
     if fault.zookeeper and not system.zookeeper:
         return "there is no ZooKeeper"
-    if isinstance(fault, ChangesRelease) and not system.upgrades():
+    if fault.changes_release and not system.upgrades():
         return "no later release keeps its metadata in the same place"
     if missing := missing_events(fault, system):
         return f"its log has no {', '.join(missing)}"

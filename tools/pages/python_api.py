@@ -24,7 +24,7 @@ _MODULES = {
     "kafka_chaos.recorder": ("Recorder",),
     "kafka_chaos.conformance": (),
     "kafka_chaos.api.checks": ("Check", "Settings", "Allowance", "Assumption", "Subject", "finding", "event"),
-    "kafka_chaos.api.faults": ("Fault", "BrokerFault", "FaultContext", "Effect", "Injection", "Strict"),
+    "kafka_chaos.api.faults": ("Fault", "FaultContext", "Effect", "Injection", "Strict"),
     "kafka_chaos.api.workloads": ("Workload", "ClientPlan", "Stop"),
     "kafka_chaos.api.drivers": ("ClusterDriver", "System"),
 }

@@ -12,7 +12,6 @@ from harness.cluster.capabilities import (
 )
 from harness.cluster.driver import CanKill, CanPause, ClusterDriver
 from harness.contracts.faults import (
-    BrokerFault,
     Disturbance,
     Effect,
     Fault,
@@ -31,7 +30,6 @@ from harness.system.waiting import until
 
 __all__ = [
     "EVERY_ROLE",
-    "BrokerFault",
     "CanDelay",
     "CanIsolate",
     "CanKill",

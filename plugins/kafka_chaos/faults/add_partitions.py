@@ -14,7 +14,6 @@ from pydantic import BaseModel, Field
 from harness.contracts.administration import late
 from harness.contracts.faults import (
     ASSIGNMENT,
-    BrokerFault,
     Disturbance,
     Effect,
     Fault,
@@ -44,7 +43,7 @@ class Parameters(Strict):
     ] = 60.0
 
 
-class AddPartitions(BrokerFault):
+class AddPartitions(Fault):
     """Adds partitions to the topic of the target, as many replicas each as that partition has."""
 
     name: ClassVar[str] = "add-partitions"

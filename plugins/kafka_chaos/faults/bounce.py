@@ -15,7 +15,6 @@ from pydantic import BaseModel, Field
 from harness.cluster.capabilities import CanBounce, CanStartEarly
 from harness.cluster.driver import BrokerStatus, CanKill
 from harness.contracts.faults import (
-    BrokerFault,
     Disturbance,
     Effect,
     Fault,
@@ -51,7 +50,7 @@ class Parameters(Strict):
     ] = 30.0
 
 
-class Bounce(BrokerFault):
+class Bounce(Fault):
     """Restarts brokers so fast that the controller may see only another registration of the same broker."""
 
     name: ClassVar[str] = "bounce"

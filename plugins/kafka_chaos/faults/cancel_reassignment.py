@@ -15,7 +15,6 @@ from harness.cluster.driver import CanPause
 from harness.contracts.administration import ask_controller, ask_for_replicas, named, partition_now, replicas_are
 from harness.contracts.faults import (
     ASSIGNMENT,
-    BrokerFault,
     Disturbance,
     Effect,
     Fault,
@@ -41,7 +40,7 @@ class Parameters(Strict):
     done_timeout_s: Annotated[float, Field(gt=0, le=300, description="Deadline for the cancellation")] = 30.0
 
 
-class CancelReassignment(BrokerFault):
+class CancelReassignment(Fault):
     """Begins to move a replica to a paused broker, and cancels the move."""
 
     name: ClassVar[str] = "cancel-reassignment"

@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from harness.broker.wire.error_codes import ErrorCode
 from harness.contracts.administration import ask, late
-from harness.contracts.faults import BrokerFault, Disturbance, Effect, Fault, FaultContext, Injection, confirmed
+from harness.contracts.faults import Disturbance, Effect, Fault, FaultContext, Injection, confirmed
 from harness.contracts.parameters import Strict
 from harness.contracts.targets import Target
 from harness.errors import ClusterError, DeadlineError
@@ -39,7 +39,7 @@ class Parameters(Strict):
     ] = 30.0
 
 
-class ChangeConfig(BrokerFault):
+class ChangeConfig(Fault):
     """Changes configuration that brokers accept at run time, by IncrementalAlterConfigs (KIP-339)."""
 
     name: ClassVar[str] = "change-config"

@@ -13,7 +13,6 @@ from pydantic import BaseModel, Field, model_validator
 
 from harness.cluster.capabilities import CanSetClock
 from harness.contracts.faults import (
-    BrokerFault,
     Disturbance,
     Effect,
     Fault,
@@ -54,7 +53,7 @@ class Parameters(Strict):
         return self
 
 
-class Clock(BrokerFault):
+class Clock(Fault):
     """Sets brokers' wall clocks; the driver itself sets them back after the fault's duration."""
 
     name: ClassVar[str] = "clock"

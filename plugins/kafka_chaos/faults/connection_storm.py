@@ -15,7 +15,6 @@ from harness.cluster.driver import CanRunClients
 from harness.cluster.limits.descriptors import room_for
 from harness.contracts.administration import ask
 from harness.contracts.faults import (
-    BrokerFault,
     Disturbance,
     Effect,
     Fault,
@@ -45,7 +44,7 @@ class Parameters(Strict):
     answer_timeout_s: Annotated[float, Field(gt=0, le=60, description="Deadline for each connection and answer")] = 20.0
 
 
-class ConnectionStorm(BrokerFault):
+class ConnectionStorm(Fault):
     """Connects like an application with many instances that all start at once."""
 
     name: ClassVar[str] = "connection-storm"

@@ -9,7 +9,6 @@ from pydantic import BaseModel, Field
 
 from harness.cluster.systems.system import system_named
 from harness.contracts.faults import (
-    BrokerFault,
     Disturbance,
     Effect,
     Fault,
@@ -38,7 +37,7 @@ class Parameters(Strict):
     )
 
 
-class ControlledShutdown(BrokerFault):
+class ControlledShutdown(Fault):
     """Stops brokers cleanly and starts them again."""
 
     name: ClassVar[str] = "controlled-shutdown"

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar
 from pydantic import BaseModel, Field
 
 from harness.cluster.capabilities import CanRunCommands
-from harness.contracts.faults import BrokerFault, Effect, Fault, FaultContext, Injection, confirmed_once
+from harness.contracts.faults import Effect, Fault, FaultContext, Injection, confirmed_once
 from harness.contracts.parameters import Strict
 from harness.contracts.restoring import of_all
 from harness.system.waiting import until
@@ -27,7 +27,7 @@ class Parameters(Strict):
     ] = 30.0
 
 
-class Custom(BrokerFault):
+class Custom(Fault):
     """Carries out the commands of one fault."""
 
     name: ClassVar[str] = "custom"

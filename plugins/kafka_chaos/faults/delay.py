@@ -10,7 +10,6 @@ from pydantic import BaseModel, Field, model_validator
 
 from harness.cluster.capabilities import CanDelay, Slowness
 from harness.contracts.faults import (
-    BrokerFault,
     Disturbance,
     Effect,
     Fault,
@@ -51,7 +50,7 @@ class Parameters(LinkParameters):
         return self
 
 
-class Delay(BrokerFault):
+class Delay(Fault):
     """Makes links slow; the driver itself ends that after the fault's duration."""
 
     name: ClassVar[str] = "delay"

@@ -13,7 +13,6 @@ from pydantic import BaseModel, Field
 from harness.contracts.administration import ELECTIONS, EMPTY_ELECTION, acting_controller
 from harness.contracts.faults import (
     CONTROLLER,
-    BrokerFault,
     Disturbance,
     Effect,
     Fault,
@@ -38,7 +37,7 @@ class Parameters(Strict):
     step_timeout_s: Annotated[float, Field(gt=0, le=100, description="Deadline for the next controller")] = 30.0
 
 
-class DeleteControllerEpoch(BrokerFault):
+class DeleteControllerEpoch(Fault):
     """Deletes the znode whose version guards every write of the controller."""
 
     name: ClassVar[str] = "delete-controller-epoch"

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar
 from pydantic import BaseModel, Field
 
 from harness.contracts.administration import late
-from harness.contracts.faults import BrokerFault, Disturbance, Effect, Fault, FaultContext, Injection, confirmed
+from harness.contracts.faults import Disturbance, Effect, Fault, FaultContext, Injection, confirmed
 from harness.contracts.parameters import Strict
 from harness.contracts.targets import Target
 from harness.errors import ClusterError, DeadlineError
@@ -35,7 +35,7 @@ class Parameters(Strict):
     ] = 60.0
 
 
-class DeleteTopic(BrokerFault):
+class DeleteTopic(Fault):
     """Creates a topic on the targets, and asks for its deletion as soon as it has leaders."""
 
     name: ClassVar[str] = "delete-topic"

@@ -22,7 +22,6 @@ from harness.contracts.faults import (
     FaultContext,
     Injection,
     MayLoseData,
-    Reach,
     confirmed,
     mismatch,
     not_running,
@@ -72,7 +71,6 @@ class DiskDamage(LosesData):
         {Disturbance.DISKS, Disturbance.LEADERSHIP, Disturbance.FILES}
     )
     requires: ClassVar[tuple[str, ...]] = ("disk-files", "kill")
-    reach: ClassVar[Reach] = Reach.ALL
     witnesses: ClassVar[tuple[str, ...]] = ("recovery",)
     Parameters: ClassVar[type[BaseModel]] = Parameters
 

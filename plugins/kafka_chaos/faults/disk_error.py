@@ -13,7 +13,6 @@ from pydantic import BaseModel, Field
 from harness.cluster.capabilities import CanFailDisk
 from harness.cluster.disks.disk_errors import DiskError
 from harness.contracts.faults import (
-    BrokerFault,
     Disturbance,
     Effect,
     Fault,
@@ -38,7 +37,7 @@ class Parameters(Strict):
     error: Annotated[DiskError, Field(strict=False, description="The error: io or read-only")] = DiskError.IO
 
 
-class FailingDisk(BrokerFault):
+class FailingDisk(Fault):
     """Makes disks fail; the driver itself ends that after the fault's duration."""
 
     name: ClassVar[str] = "disk-error"

@@ -8,14 +8,14 @@ Confirmed by: no space left on the disk.
 from typing import Any, ClassVar
 
 from harness.cluster.capabilities import CanFillDisk
-from harness.contracts.faults import BrokerFault, Disturbance, Effect, Fault, FaultContext, Injection, confirmed_once
+from harness.contracts.faults import Disturbance, Effect, Fault, FaultContext, Injection, confirmed_once
 from harness.contracts.restoring import restart_unless_started
 from harness.system.waiting import until
 
 SEE_TIMEOUT_S = 30.0
 
 
-class DiskFull(BrokerFault):
+class DiskFull(Fault):
     """Fills disks; the driver itself frees the space after the fault's duration."""
 
     name: ClassVar[str] = "disk-full"

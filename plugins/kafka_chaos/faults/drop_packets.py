@@ -11,7 +11,6 @@ from pydantic import BaseModel, Field
 
 from harness.cluster.capabilities import CanDropPackets, Direction
 from harness.contracts.faults import (
-    BrokerFault,
     Disturbance,
     Effect,
     Fault,
@@ -34,7 +33,7 @@ class Parameters(Strict):
     ] = Direction.BOTH
 
 
-class DropPackets(BrokerFault):
+class DropPackets(Fault):
     """Drops all packets of brokers; the driver itself ends that after the fault's duration."""
 
     name: ClassVar[str] = "drop-packets"

@@ -11,7 +11,6 @@ from pydantic import BaseModel, Field
 
 from harness.contracts.controllers import next_controller
 from harness.contracts.faults import (
-    BrokerFault,
     Disturbance,
     Effect,
     Fault,
@@ -38,7 +37,7 @@ class Parameters(Strict):
     ] = 30.0
 
 
-class ExpireSession(BrokerFault):
+class ExpireSession(Fault):
     """Expires sessions; the broker registers again, and another controller is elected if it was one."""
 
     name: ClassVar[str] = "expire-session"

@@ -21,7 +21,6 @@ from harness.broker.log.records import Record
 from harness.cluster.capabilities import CanSendBytes
 from harness.cluster.driver import BYTES
 from harness.contracts.faults import (
-    BrokerFault,
     Disturbance,
     Effect,
     Fault,
@@ -93,7 +92,7 @@ class Parameters(Strict):
     ] = 10.0
 
 
-class HostileClient(BrokerFault):
+class HostileClient(Fault):
     """Sends invalid requests, and checks that the broker reacts as Kafka does."""
 
     name: ClassVar[str] = "hostile-client"

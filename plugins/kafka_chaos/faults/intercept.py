@@ -17,7 +17,6 @@ from pydantic import BaseModel, BeforeValidator, Field, model_validator
 from harness.cluster.capabilities import CanIntercept, Direction, Side
 from harness.cluster.links.rules import UNDELIVERED, WAITING, Action, Caught, Rule
 from harness.contracts.faults import (
-    BrokerFault,
     Disturbance,
     Effect,
     Fault,
@@ -108,7 +107,7 @@ def _one_of(what: str, name: str, names: Any) -> None:
         raise ValueError(f"no {what}: {name!r}; allowed: {', '.join(names)}")
 
 
-class Intercept(BrokerFault):
+class Intercept(Fault):
     """Intercepts messages; the driver itself lets them go after the fault's duration."""
 
     name: ClassVar[str] = "intercept"

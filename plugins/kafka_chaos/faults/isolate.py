@@ -13,7 +13,6 @@ from pydantic import BaseModel, Field, model_validator
 
 from harness.cluster.capabilities import CanIsolate, CanReset, Rhythm
 from harness.contracts.faults import (
-    BrokerFault,
     Disturbance,
     Effect,
     Fault,
@@ -60,7 +59,7 @@ class Parameters(LinkParameters):
         return self
 
 
-class Isolate(BrokerFault):
+class Isolate(Fault):
     """Isolates brokers; the driver itself heals the links after the fault's duration."""
 
     name: ClassVar[str] = "isolate"

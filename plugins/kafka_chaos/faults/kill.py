@@ -11,7 +11,6 @@ from pydantic import BaseModel, Field
 
 from harness.cluster.driver import CanKill
 from harness.contracts.faults import (
-    BrokerFault,
     Disturbance,
     Effect,
     Fault,
@@ -44,7 +43,7 @@ class Parameters(Strict):
     ] = 30.0
 
 
-class Kill(BrokerFault):
+class Kill(Fault):
     """Kills brokers, waits until the controllers have noticed, and starts them again."""
 
     name: ClassVar[str] = "kill"

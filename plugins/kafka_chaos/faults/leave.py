@@ -11,7 +11,6 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BaseModel, Field
 
 from harness.contracts.faults import (
-    BrokerFault,
     Disturbance,
     Effect,
     Fault,
@@ -40,7 +39,7 @@ class Parameters(Strict):
     ] = 30.0
 
 
-class Leave(BrokerFault):
+class Leave(Fault):
     """Closes members of groups, and starts them again."""
 
     name: ClassVar[str] = "leave"

@@ -9,7 +9,6 @@ from pydantic import BaseModel, Field
 
 from harness.cluster.capabilities import CanLoseReplies
 from harness.contracts.faults import (
-    BrokerFault,
     Disturbance,
     Effect,
     Fault,
@@ -35,7 +34,7 @@ class Parameters(Strict):
     wait_s: Annotated[float, Field(gt=0, le=100, description="How long to wait for the write")] = 20.0
 
 
-class LoseZookeeperReply(BrokerFault):
+class LoseZookeeperReply(Fault):
     """Leaves a broker without knowing whether its write was carried out."""
 
     name: ClassVar[str] = "lose-zookeeper-reply"

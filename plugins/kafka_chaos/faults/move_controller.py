@@ -12,7 +12,6 @@ from pydantic import BaseModel, Field
 from harness.contracts.controllers import next_controller
 from harness.contracts.faults import (
     CONTROLLER,
-    BrokerFault,
     Disturbance,
     Effect,
     Fault,
@@ -36,7 +35,7 @@ class Parameters(Strict):
     step_timeout_s: Annotated[float, Field(gt=0, le=100, description="Deadline for each next controller")] = 30.0
 
 
-class MoveController(BrokerFault):
+class MoveController(Fault):
     """Deletes `/controller`, as administrators do when a controller is stuck."""
 
     name: ClassVar[str] = "move-controller"

@@ -14,7 +14,6 @@ from harness.contracts.administration import ELECTIONS, EMPTY_ELECTION, acting_c
 from harness.contracts.controllers import NO_BROKER, PATH, content
 from harness.contracts.faults import (
     CONTROLLER,
-    BrokerFault,
     Disturbance,
     Effect,
     Fault,
@@ -45,7 +44,7 @@ class Parameters(Strict):
     step_timeout_s: Annotated[float, Field(gt=0, le=100, description="Deadline for the next controller")] = 30.0
 
 
-class OverwriteController(BrokerFault):
+class OverwriteController(Fault):
     """Writes another broker's id into `/controller`, which is still owned by the old controller's session."""
 
     name: ClassVar[str] = "overwrite-controller"

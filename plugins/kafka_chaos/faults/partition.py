@@ -13,7 +13,6 @@ from pydantic import BaseModel, Field
 from harness.cluster.capabilities import CanPartition
 from harness.contracts.faults import (
     AIMED_AT,
-    BrokerFault,
     Disturbance,
     Effect,
     Fault,
@@ -71,7 +70,7 @@ SHAPES: dict[str, Callable[[Sequence[int], Sequence[int]], list[Pair]]] = {
 }
 
 
-class Partition(BrokerFault):
+class Partition(Fault):
     """Cuts links between brokers, both ways; clients and ZooKeeper reach all. The driver heals after a while."""
 
     name: ClassVar[str] = "partition"

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from pydantic import BaseModel
 
 from harness.cluster.driver import CanPause
-from harness.contracts.faults import BrokerFault, Disturbance, Effect, Fault, FaultContext, Injection, confirmed_once
+from harness.contracts.faults import Disturbance, Effect, Fault, FaultContext, Injection, confirmed_once
 from harness.contracts.members import CLIENT, member_before
 from harness.contracts.targets import CLIENTS, EVERY_ROLE, Role, Target
 from harness.system.process_state import ProcessState
@@ -20,7 +20,7 @@ from harness.system.waiting import until
 SEE_TIMEOUT_S = 2.0
 
 
-class Pause(BrokerFault):
+class Pause(Fault):
     """Pauses brokers for the fault's duration; the driver itself resumes them then."""
 
     name: ClassVar[str] = "pause"

@@ -20,7 +20,6 @@ from harness.contracts.faults import (
     FaultContext,
     Injection,
     MayLoseData,
-    Reach,
     confirmed_once,
     not_running,
 )
@@ -47,7 +46,6 @@ class PowerLoss(LosesData):
     name: ClassVar[str] = "power-loss"
     disturbs: ClassVar[frozenset[Disturbance]] = frozenset()
     requires: ClassVar[tuple[str, ...]] = ("power",)
-    reach: ClassVar[Reach] = Reach.UNFLUSHED
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     async def inject(self, context: FaultContext, injection: Injection) -> Injection:

@@ -17,7 +17,6 @@ from harness.contracts.administration import (
 )
 from harness.contracts.faults import (
     ASSIGNMENT,
-    BrokerFault,
     Disturbance,
     Effect,
     Fault,
@@ -42,7 +41,7 @@ class Parameters(Strict):
     )
 
 
-class PreferredElection(BrokerFault):
+class PreferredElection(Fault):
     """Elects the next replica in the ISR, and then the old leader again."""
 
     name: ClassVar[str] = "preferred-election"

@@ -12,7 +12,6 @@ from pydantic import BaseModel, Field
 from harness.contracts.administration import ask_for_replicas, late, named, partition_now, replicas_are
 from harness.contracts.faults import (
     ASSIGNMENT,
-    BrokerFault,
     Disturbance,
     Effect,
     Fault,
@@ -34,7 +33,7 @@ class Parameters(Strict):
     ] = 60.0
 
 
-class Reassign(BrokerFault):
+class Reassign(Fault):
     """Moves the target's replica of its partition to a live broker that has none, if there is one."""
 
     name: ClassVar[str] = "reassign"

@@ -9,7 +9,6 @@ from pydantic import BaseModel
 
 from harness.cluster.capabilities import CanReset, Side
 from harness.contracts.faults import (
-    BrokerFault,
     Disturbance,
     Effect,
     Fault,
@@ -31,7 +30,7 @@ class Parameters(Strict):
     sides: Sides = list(Side)
 
 
-class ResetConnections(BrokerFault):
+class ResetConnections(Fault):
     """Breaks connections; has no lasting effect."""
 
     name: ClassVar[str] = "reset-connections"

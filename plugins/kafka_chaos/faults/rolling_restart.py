@@ -11,7 +11,6 @@ from pydantic import BaseModel, Field
 
 from harness.cluster.driver import CanKill
 from harness.contracts.faults import (
-    BrokerFault,
     Disturbance,
     Effect,
     Fault,
@@ -39,7 +38,7 @@ class Parameters(Strict):
     ] = 30.0
 
 
-class RollingRestart(BrokerFault):
+class RollingRestart(Fault):
     """Restarts brokers in the order of the target; at most one of them is away at a time."""
 
     name: ClassVar[str] = "rolling-restart"

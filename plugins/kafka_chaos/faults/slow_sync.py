@@ -15,7 +15,6 @@ from harness.broker.zookeeper.znodes import BROKER_IDS
 from harness.cluster.capabilities import CanSlowSyncs
 from harness.cluster.layout import broker_process, zookeeper_process
 from harness.contracts.faults import (
-    BrokerFault,
     Disturbance,
     Effect,
     Fault,
@@ -42,7 +41,7 @@ class Parameters(Strict):
     extra_ms: Annotated[int, Field(ge=10, le=10_000, description="How much longer each sync takes")] = 500
 
 
-class SlowSync(BrokerFault):
+class SlowSync(Fault):
     """Slows syncs; the driver itself ends that after the fault's duration."""
 
     name: ClassVar[str] = "slow-sync"

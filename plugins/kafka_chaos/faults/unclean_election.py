@@ -12,7 +12,6 @@ from pydantic import BaseModel, Field
 
 from harness.cluster.driver import CanKill
 from harness.contracts.faults import (
-    BrokerFault,
     Disturbance,
     Effect,
     Fault,
@@ -43,7 +42,7 @@ class Parameters(Strict):
     ] = 30.0
 
 
-class UncleanElection(BrokerFault):
+class UncleanElection(Fault):
     """Leaves a partition with live replicas outside its ISR only."""
 
     name: ClassVar[str] = "unclean-election"

@@ -15,7 +15,6 @@ from harness.cluster.capabilities import CanUpgrade
 from harness.cluster.driver import CanKill
 from harness.cluster.systems.system import system_named
 from harness.contracts.faults import (
-    BrokerFault,
     Disturbance,
     Effect,
     Fault,
@@ -47,13 +46,14 @@ class Parameters(Strict):
     ] = 60.0
 
 
-class Upgrade(BrokerFault):
+class Upgrade(Fault):
     """Upgrades brokers in the order of the target; at most one of them is away at a time."""
 
     name: ClassVar[str] = "upgrade"
     disturbs: ClassVar[frozenset[Disturbance]] = frozenset({Disturbance.LEADERSHIP})
     requires: ClassVar[tuple[str, ...]] = ("kill", "upgrade")
     witnesses: ClassVar[tuple[str, ...]] = ("broker_stop",)
+    changes_release: ClassVar[bool] = True
     Parameters: ClassVar[type[BaseModel]] = Parameters
 
     def release(self, parameters: BaseModel) -> str:
