@@ -29,7 +29,7 @@ class Claim:
     def excludes(self, other: "Claim") -> bool:
         """Return whether the two cannot be in force together.
 
-        A fault has its brokers for itself, unless one of the two composes; two of a kind never share a broker.
+        A fault has its brokers for itself, unless one of the two may overlap; two of a kind never share a broker.
         Other resources are never shared.
         """
         if self.resources & other.resources or other.fault in self.conflicts_with or self.fault in other.conflicts_with:

@@ -293,7 +293,7 @@ def takes_role(state: Replica | None, event: Event) -> Replica | Illegal:
 
 
 def _in_role(state: Replica, event: Event, *, leads: bool) -> Replica:
-    """Return the state in a role; a follower may drop epochs without records at the end of its log, untold."""
+    """Return the state in a role; a follower may drop epochs without records at its log end, and logs nothing of it."""
     kept = leads or state.newest_epoch is None or state.newest_epoch == state.batch_epoch
     return Replica(
         role=LEADER if leads else FOLLOWER,

@@ -33,7 +33,7 @@ class State(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Liveness:
+class RunStatus:
     """A run's state, and the reason for it in a sentence."""
 
     state: State
@@ -51,7 +51,7 @@ def stopped(log: Sequence[PhaseEntry]) -> bool:
     return next((entry.over for entry in reversed(log) if entry.phase is Phase.STOP), False)
 
 
-def liveness_of(folder: RunFolder, *, patience_s: float = PATIENCE_S, remember: bool = True) -> Liveness:
+def status_of(folder: RunFolder, *, patience_s: float = PATIENCE_S, remember: bool = True) -> RunStatus:
     """Return whether a run continues, and why.
 
     Args:
@@ -67,31 +67,31 @@ def liveness_of(folder: RunFolder, *, patience_s: float = PATIENCE_S, remember: 
         return _without_phases(folder, alive=alive, patience_s=patience_s)
     last = log[-1]
     if last.host not in ("", socket.gethostname()):
-        return Liveness(state=State.ACTIVE, reason=f"its phases ran on {last.host}: reap it there")
+        return RunStatus(state=State.ACTIVE, reason=f"its phases ran on {last.host}: reap it there")
     if last.process is not None and last.process.alive() and not (last.over and stopped(log)):
-        return Liveness(state=State.ACTIVE, reason=f"process {last.process.pid} carries out the phase {last.phase}")
+        return RunStatus(state=State.ACTIVE, reason=f"process {last.process.pid} carries out the phase {last.phase}")
     if not alive and stopped(log):
-        return Liveness(state=State.ENDED, reason="its cluster was stopped")
+        return RunStatus(state=State.ENDED, reason="its cluster was stopped")
     reason = f"abandoned after the phase {last.phase}" + ("" if last.over else ", which was cut off")
     if not alive and _unfinishable(log):
-        return Liveness(state=State.ABANDONED, reason=reason)
+        return RunStatus(state=State.ABANDONED, reason=reason)
     if alive and last.phase is Phase.START and last.over:
-        return Liveness(state=State.ACTIVE, reason="its cluster waits for the load, and then ends by itself")
+        return RunStatus(state=State.ACTIVE, reason="its cluster waits for the load, and then ends by itself")
     unattended_s = _unattended_s(folder, remember=remember)
     if unattended_s < patience_s:
         seen = f"idle for {unattended_s:.0f} s; its scheduler has {patience_s:g} s to continue it"
-        return Liveness(state=State.ACTIVE, reason=seen)
-    return Liveness(state=State.ABANDONED, reason=reason)
+        return RunStatus(state=State.ACTIVE, reason=seen)
+    return RunStatus(state=State.ABANDONED, reason=reason)
 
 
-def _without_phases(folder: RunFolder, *, alive: bool, patience_s: float) -> Liveness:
+def _without_phases(folder: RunFolder, *, alive: bool, patience_s: float) -> RunStatus:
     if alive:
-        return Liveness(state=State.ACTIVE, reason="its supervisor is alive")
+        return RunStatus(state=State.ACTIVE, reason="its supervisor is alive")
     if not folder.plan.exists():
-        return Liveness(state=State.ENDED, reason="its supervisor is gone")
+        return RunStatus(state=State.ENDED, reason="its supervisor is gone")
     if time.time() - folder.plan.stat().st_mtime < max(patience_s, MAKING_S):
-        return Liveness(state=State.ACTIVE, reason="it was made just now")
-    return Liveness(state=State.ABANDONED, reason="it was never started")
+        return RunStatus(state=State.ACTIVE, reason="it was made just now")
+    return RunStatus(state=State.ABANDONED, reason="it was never started")
 
 
 def _unfinishable(log: Sequence[PhaseEntry]) -> bool:

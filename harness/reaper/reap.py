@@ -1,7 +1,7 @@
 """Removes what dead runs left: one round over all runs.
 
-`leftovers` finds what belongs to a run by pid file, environment variable and label; `liveness` decides by supervisor
-and phase log whether the run continues. A cluster is alive exactly while its supervisor is. So:
+`leftovers` finds what belongs to a run by pid file, environment variable and label; `abandoned_runs` decides by
+supervisor and phase log whether the run continues. A cluster is alive exactly while its supervisor is. So:
 
 - The supervisor is alive: nothing is touched. The exception is a run under a scheduler, whose cluster has no owner:
   when the process of its last phase is gone, no other phase has begun for `PATIENCE_S`, and its load is over (the drive
@@ -51,12 +51,12 @@ from harness.judging.assessment import assemble
 from harness.progress import Logged, Progress
 from harness.reaper import PATIENCE_S, closing
 from harness.reaper.abandoned_runs import (
-    Liveness,
+    RunStatus,
     State,
     foreign_files,
     half_made,
-    liveness_of,
     made_just_now,
+    status_of,
     supervised,
 )
 from harness.reaper.leftovers import Leftover, Leftovers, find_leftovers, process_left
@@ -166,15 +166,15 @@ class _Reaper:
     def _folder(self, run: RunFolder) -> list[Item]:
         if half_made(run):
             return [self._half_made(run)]
-        liveness = liveness_of(run, patience_s=self.patience_s, remember=not self.dry_run)
-        if liveness.state is State.ACTIVE:
-            return [_left_alone(run.root, liveness.reason)]
+        status = status_of(run, patience_s=self.patience_s, remember=not self.dry_run)
+        if status.state is State.ACTIVE:
+            return [_left_alone(run.root, status.reason)]
         if _is_locked(run.cluster / CONTAINERS_LOCK_NAME):
             return [_left_alone(run.root, "another process copies its containers' data or removes them")]
         if self.dry_run or supervised(run) or not run.cluster.exists():
-            return self._dead(run, liveness)
+            return self._dead(run, status)
         with _locked(run.cluster / LOCK_NAME) as locked:
-            return self._dead(run, liveness) if locked else [_left_alone(run.root, "a supervisor is starting there")]
+            return self._dead(run, status) if locked else [_left_alone(run.root, "a supervisor is starting there")]
 
     def _half_made(self, run: RunFolder) -> Item:
         """Remove a folder that lacks its plan, unless it may still be in the making or has other files."""
@@ -191,16 +191,16 @@ class _Reaper:
         run.root.rmdir()
         return Item(kind=ItemKind.FOLDER, name=str(run.root), run=run.run_id, fate=Fate.REMOVED)
 
-    def _dead(self, run: RunFolder, liveness: Liveness) -> list[Item]:
+    def _dead(self, run: RunFolder, status: RunStatus) -> list[Item]:
         """Remove what is left of a run that does not go on, and save its verdict."""
         left = self.leftovers.of(run.root)
-        abandoned = liveness.state is State.ABANDONED
+        abandoned = status.state is State.ABANDONED
         if self.dry_run:
             due = abandoned or closing.refresh_verdict(run, dry_run=True)
-            return [_run(run.root, Fate.DUE, liveness.reason)] * due + [_item(run.root, it, Fate.DUE) for it in left]
+            return [_run(run.root, Fate.DUE, status.reason)] * due + [_item(run.root, it, Fate.DUE) for it in left]
         if abandoned:
             with self.credentials(run):
-                return self._abandoned(run, liveness.reason, left)
+                return self._abandoned(run, status.reason, left)
         if any(it.kind is ItemKind.CONTAINER for it in left) and run.phases.exists() and not closing.unreadable(run):
             closing.collect_remains(run, "its containers were left", self.progress, again=True)
         swept = self._sweep(run.root, left)

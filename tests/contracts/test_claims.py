@@ -32,7 +32,7 @@ def isolate(*brokers: int) -> Claim:
         pytest.param(kill(1), kill(1, 2), True, id="two of a kind share a broker"),
         pytest.param(kill(1), isolate(1), True, id="two kinds share a broker"),
         pytest.param(kill(1), isolate(2), False, id="two kinds on brokers of their own"),
-        pytest.param(kill(1), delay(1), False, id="one of them composes"),
+        pytest.param(kill(1), delay(1), False, id="one of them may overlap"),
         pytest.param(delay(1), delay(1), True, id="one that may_overlap, but not with itself"),
         pytest.param(delay(1), delay(2), False, id="one that may_overlap, on brokers of their own"),
         pytest.param(ZOOKEEPER, ZOOKEEPER, True, id="two of a kind that hit no broker"),

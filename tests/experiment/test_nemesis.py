@@ -83,7 +83,7 @@ class FakeFault(Fault):
 
 
 @dataclass
-class Stage:
+class Bench:
     """A nemesis over a fake cluster and a fake fault."""
 
     cluster: FakeCluster
@@ -135,7 +135,7 @@ class Stage:
 
 
 @pytest.fixture
-def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
+def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bench:
     fault = FakeFault()
 
     def only_fault(_name: str) -> Fault:
@@ -144,7 +144,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
     monkeypatch.setattr(registry, "fault", only_fault)
     monkeypatch.setattr(nemesis_module, "HEAL_PAUSE_S", 0.001)
     monkeypatch.setattr(nemesis_module, "RETRY_S", 0.001)
-    return Stage(FakeCluster(root=tmp_path), fault, tmp_path / "journal.jsonl")
+    return Bench(FakeCluster(root=tmp_path), fault, tmp_path / "journal.jsonl")
 
 
 def planned(number: int = 0, target: str = "leader(orders,0)", **more: Any) -> PlannedFault:
@@ -167,29 +167,29 @@ def drawn(number: int = 0, target: str = "leader(orders,0)", **more: Any) -> Pla
     return planned(number, target, **{"beside": 99, **more})
 
 
-def verdict_of(stage: Stage) -> tuple[FaultVerdict, str]:
-    (result,) = fault_results(Plan(scenario="x", seed=1, faults=[planned()], clients=[]), read_journal(stage.path))
+def verdict_of(bench: Bench) -> tuple[FaultVerdict, str]:
+    (result,) = fault_results(Plan(scenario="x", seed=1, faults=[planned()], clients=[]), read_journal(bench.path))
     return result.verdict, result.detail
 
 
-async def test_intent_is_on_disk_before_the_act_and_every_step_after_it(stage: Stage) -> None:
-    assert await stage.perform(planned()) == ["0 intended 1", "0 injected 1", "0 confirmed 1", "0 healed 1"]
-    assert stage.fault.log == ["prepare 1", "inject 1", "confirm 1", "heal 1"]
-    assert [entry.state for entry in read_journal(stage.path)] == [{"seen": "before"}] + 3 * [{"seen": "after"}]
+async def test_intent_is_on_disk_before_the_act_and_every_step_after_it(bench: Bench) -> None:
+    assert await bench.perform(planned()) == ["0 intended 1", "0 injected 1", "0 confirmed 1", "0 healed 1"]
+    assert bench.fault.log == ["prepare 1", "inject 1", "confirm 1", "heal 1"]
+    assert [entry.state for entry in read_journal(bench.path)] == [{"seen": "before"}] + 3 * [{"seen": "after"}]
 
 
-async def test_the_intent_is_readable_while_the_act_goes_on(stage: Stage) -> None:
-    stage.fault.hangs = {"inject"}
-    async with stage.under_way(planned()):
-        await stage.fault.reached("inject 1").wait()
-        assert stage.steps == ["0 intended 1"]
+async def test_the_intent_is_readable_while_the_act_goes_on(bench: Bench) -> None:
+    bench.fault.hangs = {"inject"}
+    async with bench.under_way(planned()):
+        await bench.fault.reached("inject 1").wait()
+        assert bench.steps == ["0 intended 1"]
 
 
-async def test_every_step_survives_a_power_loss(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_every_step_survives_a_power_loss(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[int] = []
     monkeypatch.setattr(os, "fsync", lambda fd: synced.append(os.fstat(fd).st_size))
-    await stage.perform(planned())
-    lines = stage.path.read_bytes().splitlines(keepends=True)
+    await bench.perform(planned())
+    lines = bench.path.read_bytes().splitlines(keepends=True)
     assert synced == [sum(map(len, lines[:number])) for number in range(1, 5)]
 
 
@@ -213,13 +213,13 @@ async def test_every_step_survives_a_power_loss(stage: Stage, monkeypatch: pytes
     ],
 )  # fmt: skip
 async def test_whatever_happens_what_was_intended_is_healed(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], steps: list[str], verdict: FaultVerdict
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], steps: list[str], verdict: FaultVerdict
 ) -> None:
     monkeypatch.setattr(nemesis_module, "CONFIRM_TIMEOUT_S", 0.01)
     for name, value in change.items():
-        setattr(stage.fault, name, value)
-    assert [step.split()[1] for step in await stage.perform(planned())] == steps
-    assert verdict_of(stage)[0] == verdict
+        setattr(bench.fault, name, value)
+    assert [step.split()[1] for step in await bench.perform(planned())] == steps
+    assert verdict_of(bench)[0] == verdict
 
 
 @pytest.mark.parametrize(
@@ -232,33 +232,33 @@ async def test_whatever_happens_what_was_intended_is_healed(
     ],
 )
 async def test_what_cannot_be_healed_is_tried_again_a_few_times(
-    stage: Stage, failures: int, tries: int, step: str, detail: str
+    bench: Bench, failures: int, tries: int, step: str, detail: str
 ) -> None:
-    stage.fault.raises, stage.fault.times = {"heal": ClusterError("stuck")}, {"heal": failures}
-    await stage.perform(planned())
-    assert stage.fault.log.count("heal 1") == tries
-    last = read_journal(stage.path)[-1]
+    bench.fault.raises, bench.fault.times = {"heal": ClusterError("stuck")}, {"heal": failures}
+    await bench.perform(planned())
+    assert bench.fault.log.count("heal 1") == tries
+    last = read_journal(bench.path)[-1]
     assert (last.step, last.detail) == (step, detail)
 
 
-async def test_all_tries_to_heal_share_one_deadline(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_all_tries_to_heal_share_one_deadline(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nemesis_module, "HEAL_TIMEOUT_S", 0.02)
-    stage.fault.hangs = {"heal"}
-    assert (await stage.perform(planned()))[-1] == "0 heal_failed 1"
-    assert stage.fault.log.count("heal 1") == 1
+    bench.fault.hangs = {"heal"}
+    assert (await bench.perform(planned()))[-1] == "0 heal_failed 1"
+    assert bench.fault.log.count("heal 1") == 1
 
 
 async def test_a_broker_stays_held_until_its_fault_is_healed_at_last(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(nemesis_module, "HEAL_PAUSE_S", 0.1)
-    stage.fault.raises, stage.fault.times = {"heal": ClusterError("stuck")}, {"heal": 1}
-    steps = await stage.perform(planned(0, "1", brokers=[1]), drawn(1, at_s=0.05))
+    bench.fault.raises, bench.fault.times = {"heal": ClusterError("stuck")}, {"heal": 1}
+    steps = await bench.perform(planned(0, "1", brokers=[1]), drawn(1, at_s=0.05))
     assert steps.index("1 postponed") < steps.index("0 healed 1") < steps.index("1 intended 1")
 
 
 async def test_a_journal_that_cannot_be_written_keeps_nothing_from_being_healed(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write = Journal.note
 
@@ -269,30 +269,30 @@ async def test_a_journal_that_cannot_be_written_keeps_nothing_from_being_healed(
 
     monkeypatch.setattr(Journal, "note", note)
     with pytest.raises(OSError, match="disk full"):
-        await stage.perform(planned())
-    assert stage.fault.log[-1].startswith("heal")
+        await bench.perform(planned())
+    assert bench.fault.log[-1].startswith("heal")
 
 
-async def test_a_plugin_that_fails_says_why(stage: Stage) -> None:
-    stage.fault.raises = {"inject": ZeroDivisionError("by nothing")}
-    await stage.perform(planned())
-    assert verdict_of(stage) == (INCONCLUSIVE, "ZeroDivisionError: by nothing")
+async def test_a_plugin_that_fails_says_why(bench: Bench) -> None:
+    bench.fault.raises = {"inject": ZeroDivisionError("by nothing")}
+    await bench.perform(planned())
+    assert verdict_of(bench) == (INCONCLUSIVE, "ZeroDivisionError: by nothing")
 
 
-async def test_a_role_that_nobody_has_is_inconclusive_and_nothing_is_done(stage: Stage) -> None:
-    stage.cluster.leader = -1
-    assert await stage.perform(planned()) == ["0 inconclusive"]
-    assert stage.fault.log == []
-    assert verdict_of(stage) == (INCONCLUSIVE, "no broker is leader of orders-0 now: nothing was injected")
+async def test_a_role_that_nobody_has_is_inconclusive_and_nothing_is_done(bench: Bench) -> None:
+    bench.cluster.leader = -1
+    assert await bench.perform(planned()) == ["0 inconclusive"]
+    assert bench.fault.log == []
+    assert verdict_of(bench) == (INCONCLUSIVE, "no broker is leader of orders-0 now: nothing was injected")
 
 
-async def test_zookeeper_not_answering_is_inconclusive(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stage.cluster, "partitions", raising(ClusterError("ZooKeeper does not answer")))
-    assert await stage.perform(planned()) == ["0 inconclusive"]
+async def test_zookeeper_not_answering_is_inconclusive(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bench.cluster, "partitions", raising(ClusterError("ZooKeeper does not answer")))
+    assert await bench.perform(planned()) == ["0 inconclusive"]
 
 
-async def test_two_faults_may_overlap_on_different_brokers(stage: Stage) -> None:
-    steps = await stage.perform(
+async def test_two_faults_may_overlap_on_different_brokers(bench: Bench) -> None:
+    steps = await bench.perform(
         planned(0, "followers(orders,0)", duration_s=0.05), planned(1, "leader(orders,0)", at_s=0.01)
     )
     assert steps.index("1 healed 1") < steps.index("0 healed 0,2")
@@ -303,30 +303,30 @@ HELD = "refused, because another fault is in force: broker 1 by injection 0"
 
 
 @pytest.mark.parametrize("of_mix", [pytest.param(True, id="of a mix"), pytest.param(False, id="of a schedule")])
-async def test_a_fault_on_a_broker_that_is_held_is_postponed_until_it_is_free(stage: Stage, of_mix: bool) -> None:
+async def test_a_fault_on_a_broker_that_is_held_is_postponed_until_it_is_free(bench: Bench, of_mix: bool) -> None:
     second = (drawn if of_mix else planned)(1, at_s=0.01)
-    steps = await stage.perform(planned(0, "1", brokers=[1], duration_s=0.05), second)
+    steps = await bench.perform(planned(0, "1", brokers=[1], duration_s=0.05), second)
     assert steps == [
         *("0 intended 1", "0 injected 1", "0 confirmed 1", "1 postponed", "0 healed 1"),
         *("1 intended 1", "1 injected 1", "1 confirmed 1", "1 healed 1"),
     ]
-    assert [entry.detail for entry in read_journal(stage.path) if entry.step is InjectionStep.POSTPONED] == [HELD]
+    assert [entry.detail for entry in read_journal(bench.path) if entry.step is InjectionStep.POSTPONED] == [HELD]
 
 
 async def test_it_is_refused_when_the_broker_is_held_for_too_long(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(nemesis_module, "POSTPONED_S", 0.02)
-    stage.fault.hangs = {"confirm"}
-    async with stage.under_way(planned(0, "1", brokers=[1]), drawn(1, at_s=0.01)):
-        await stage.fault.reached("confirm 1").wait()
-        await stage.written("1 inconclusive")
-    refusal = next(entry for entry in read_journal(stage.path) if entry.step is InjectionStep.INCONCLUSIVE)
+    bench.fault.hangs = {"confirm"}
+    async with bench.under_way(planned(0, "1", brokers=[1]), drawn(1, at_s=0.01)):
+        await bench.fault.reached("confirm 1").wait()
+        await bench.written("1 inconclusive")
+    refusal = next(entry for entry in read_journal(bench.path) if entry.step is InjectionStep.INCONCLUSIVE)
     assert (refusal.injection, refusal.detail) == (1, f"after 0.02 s: {HELD}")
 
 
-async def test_those_that_are_postponed_get_their_turn_in_their_order(stage: Stage) -> None:
-    steps = await stage.perform(
+async def test_those_that_are_postponed_get_their_turn_in_their_order(bench: Bench) -> None:
+    steps = await bench.perform(
         planned(0, "1", brokers=[1], duration_s=0.05),
         drawn(1, "1,2", brokers=[1, 2], at_s=0.01, duration_s=0.02),
         drawn(2, "2", brokers=[2], at_s=0.02),
@@ -336,10 +336,10 @@ async def test_those_that_are_postponed_get_their_turn_in_their_order(stage: Sta
     ]
 
 
-async def test_the_end_of_one_fault_is_the_begin_of_the_next(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_end_of_one_fault_is_the_begin_of_the_next(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nemesis_module, "RETRY_S", 30.0)
     async with asyncio.timeout(20):
-        steps = await stage.perform(
+        steps = await bench.perform(
             planned(0, "1", brokers=[1], duration_s=0.05), drawn(1, "1", brokers=[1], at_s=0.01)
         )
     assert steps.index("0 healed 1") < steps.index("1 injected 1")
@@ -352,10 +352,10 @@ async def test_the_end_of_one_fault_is_the_begin_of_the_next(stage: Stage, monke
         pytest.param("expire-stop", True, id="a step of another motif does"),
     ],
 )
-async def test_steps_of_a_motif_may_overlap_on_one_broker(stage: Stage, motif: str, postponed: bool) -> None:
+async def test_steps_of_a_motif_may_overlap_on_one_broker(bench: Bench, motif: str, postponed: bool) -> None:
     first = drawn(0, "1", brokers=[1], duration_s=0.05, motif="start-kill")
     second = drawn(1, "1", brokers=[1], at_s=0.01, motif=motif, overlaps=True)
-    steps = await stage.perform(first, second)
+    steps = await bench.perform(first, second)
     assert ("1 postponed" in steps) is postponed
     assert (steps.index("1 injected 1") < steps.index("0 healed 1")) is not postponed
 
@@ -370,9 +370,9 @@ async def test_steps_of_a_motif_may_overlap_on_one_broker(stage: Stage, motif: s
     ],
 )
 async def test_no_more_are_in_force_at_once_than_the_mix_says(
-    stage: Stage, first: int | None, second: int, postponed: bool
+    bench: Bench, first: int | None, second: int, postponed: bool
 ) -> None:
-    steps = await stage.perform(
+    steps = await bench.perform(
         planned(0, "1", brokers=[1], duration_s=0.05, beside=first),
         planned(1, "2", brokers=[2], at_s=0.01, beside=second),
     )
@@ -380,21 +380,21 @@ async def test_no_more_are_in_force_at_once_than_the_mix_says(
     assert {"0 confirmed 1", "1 confirmed 2"} <= set(steps)
 
 
-async def test_a_role_that_nobody_has_for_a_moment_is_waited_for(stage: Stage) -> None:
-    stage.cluster.leader = -1
-    async with stage.under_way(drawn()):
-        await stage.written("0 postponed")
-        stage.cluster.leader = 2
-        await stage.fault.reached("heal 2").wait()
-    assert stage.steps[1] == "0 intended 2"
+async def test_a_role_that_nobody_has_for_a_moment_is_waited_for(bench: Bench) -> None:
+    bench.cluster.leader = -1
+    async with bench.under_way(drawn()):
+        await bench.written("0 postponed")
+        bench.cluster.leader = 2
+        await bench.fault.reached("heal 2").wait()
+    assert bench.steps[1] == "0 intended 2"
 
 
-async def test_cancelled_while_it_is_postponed_it_goes_at_once_and_has_nothing_to_heal(stage: Stage) -> None:
-    stage.cluster.leader = -1
-    async with stage.under_way(drawn()):
-        await stage.written("0 postponed")
-    assert stage.steps == ["0 postponed"]
-    verdict, detail = verdict_of(stage)
+async def test_cancelled_while_it_is_postponed_it_goes_at_once_and_has_nothing_to_heal(bench: Bench) -> None:
+    bench.cluster.leader = -1
+    async with bench.under_way(drawn()):
+        await bench.written("0 postponed")
+    assert bench.steps == ["0 postponed"]
+    verdict, detail = verdict_of(bench)
     assert verdict is INCONCLUSIVE
     assert detail == (
         "it was not carried out: the run ended while it was postponed, because no broker is leader of orders-0 now:"
@@ -413,24 +413,24 @@ async def test_cancelled_while_it_is_postponed_it_goes_at_once_and_has_nothing_t
     ],
 )
 async def test_spares_are_carried_out_for_what_was_not_seen(
-    stage: Stage, of_mix: bool, failures: int, carried_out: int, verdict: FaultVerdict
+    bench: Bench, of_mix: bool, failures: int, carried_out: int, verdict: FaultVerdict
 ) -> None:
-    stage.fault.raises, stage.fault.times = {"confirm": ClusterError("blind")}, {"confirm": failures}
+    bench.fault.raises, bench.fault.times = {"confirm": ClusterError("blind")}, {"confirm": failures}
     faults = [planned(number, "1", brokers=[1], beside=0, spare=number > 0) for number in range(3)]
     faults[0] = planned(0, "1", brokers=[1], beside=0 if of_mix else None)
-    await stage.perform(*faults)
-    results = fault_results(Plan(scenario="x", seed=1, faults=faults, clients=[]), read_journal(stage.path))
+    await bench.perform(*faults)
+    results = fault_results(Plan(scenario="x", seed=1, faults=faults, clients=[]), read_journal(bench.path))
     assert len(results) == carried_out
     assert worst_fault(result.verdict for result in results if not result.compensated) is verdict
     assert sum(result.verdict is INCONCLUSIVE for result in results) == min(failures, carried_out), "each is shown"
 
 
 @pytest.mark.parametrize("failures", [pytest.param(1, id="one of two fails"), pytest.param(2, id="both fail")])
-async def test_no_spare_makes_a_bug_of_a_fault_good(stage: Stage, failures: int) -> None:
-    stage.fault.raises, stage.fault.times = {"confirm": KeyError("bug")}, {"confirm": failures}
+async def test_no_spare_makes_a_bug_of_a_fault_good(bench: Bench, failures: int) -> None:
+    bench.fault.raises, bench.fault.times = {"confirm": KeyError("bug")}, {"confirm": failures}
     faults = [planned(number, "1", brokers=[1], beside=0, spare=number > 1) for number in range(4)]
-    await stage.perform(*faults)
-    results = fault_results(Plan(scenario="x", seed=1, faults=faults, clients=[]), read_journal(stage.path))
+    await bench.perform(*faults)
+    results = fault_results(Plan(scenario="x", seed=1, faults=faults, clients=[]), read_journal(bench.path))
     assert [result.verdict for result in results] == [INCONCLUSIVE] * failures + [CONFIRMED] * (2 - failures)
     assert not any(result.compensated for result in results)
 
@@ -441,65 +441,65 @@ def test_what_had_no_room_in_the_plan_is_inconclusive() -> None:
     assert result.detail == "the scenario states 3 more faults, which did not fit into the load"
 
 
-async def test_a_broker_is_free_again_after_the_heal(stage: Stage) -> None:
-    steps = await stage.perform(planned(0, "1", brokers=[1]), planned(1, at_s=0.03))
+async def test_a_broker_is_free_again_after_the_heal(bench: Bench) -> None:
+    steps = await bench.perform(planned(0, "1", brokers=[1]), planned(1, at_s=0.03))
     assert "1 confirmed 1" in steps
 
 
-async def test_a_slow_fault_delays_no_other(stage: Stage) -> None:
-    stage.fault.hangs = {"inject"}
-    async with stage.under_way(planned(0, "0", brokers=[0]), planned(1, "2", brokers=[2], at_s=0.01)):
-        await stage.fault.reached("inject 2").wait()
+async def test_a_slow_fault_delays_no_other(bench: Bench) -> None:
+    bench.fault.hangs = {"inject"}
+    async with bench.under_way(planned(0, "0", brokers=[0]), planned(1, "2", brokers=[2], at_s=0.01)):
+        await bench.fault.reached("inject 2").wait()
 
 
-async def test_an_injection_that_comes_late_says_so(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_injection_that_comes_late_says_so(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nemesis_module, "LATE_S", -1.0)  # in virtual time none is late
-    await stage.perform(planned())
-    assert read_journal(stage.path)[0].detail.endswith("s late")
+    await bench.perform(planned())
+    assert read_journal(bench.path)[0].detail.endswith("s late")
 
 
 @pytest.mark.parametrize("step", ["inject", "confirm"])
-async def test_cancelled_in_the_middle_of_a_fault_it_heals_and_then_goes(stage: Stage, step: str) -> None:
-    stage.fault.hangs = {step}
-    async with stage.under_way(planned(), planned(1, "0", brokers=[0], at_s=60)):
-        await stage.fault.reached(f"{step} 1").wait()
-    assert stage.steps[0] == "0 intended 1"
-    assert stage.steps[-2:] == ["0 inconclusive 1", "0 healed 1"]
-    assert verdict_of(stage) == (INCONCLUSIVE, "interrupted before its effect was seen")
+async def test_cancelled_in_the_middle_of_a_fault_it_heals_and_then_goes(bench: Bench, step: str) -> None:
+    bench.fault.hangs = {step}
+    async with bench.under_way(planned(), planned(1, "0", brokers=[0], at_s=60)):
+        await bench.fault.reached(f"{step} 1").wait()
+    assert bench.steps[0] == "0 intended 1"
+    assert bench.steps[-2:] == ["0 inconclusive 1", "0 healed 1"]
+    assert verdict_of(bench) == (INCONCLUSIVE, "interrupted before its effect was seen")
 
 
-async def test_cancelled_again_it_does_not_wait_for_the_heal(stage: Stage) -> None:
-    stage.fault.hangs = {"confirm", "heal"}
-    async with stage.under_way(planned()) as running:
-        await stage.fault.reached("confirm 1").wait()
+async def test_cancelled_again_it_does_not_wait_for_the_heal(bench: Bench) -> None:
+    bench.fault.hangs = {"confirm", "heal"}
+    async with bench.under_way(planned()) as running:
+        await bench.fault.reached("confirm 1").wait()
         running.cancel()
-        await stage.fault.reached("heal 1").wait()
-    assert len(open_injections(read_journal(stage.path))) == 1
+        await bench.fault.reached("heal 1").wait()
+    assert len(open_injections(read_journal(bench.path))) == 1
 
 
-async def test_another_process_heals_from_the_journal_alone(stage: Stage) -> None:
-    journal = Journal(stage.path)
+async def test_another_process_heals_from_the_journal_alone(bench: Bench) -> None:
+    journal = Journal(bench.path)
     for number, steps in ((0, ("intended", "injected", "healed")), (1, ("intended",)), (2, ("intended", "injected"))):
         injection = Injection(fault="fake", targets=(number,))
         for step in steps:
             journal.note(number, "fake", InjectionStep(step), injection=injection)
     journal.close()
-    assert await heal_all(stage.path, stage.cluster.context, Silent()) == []
-    assert stage.fault.log == ["heal 2", "heal 1"]
-    assert stage.steps[-2:] == ["2 healed 2", "1 healed 1"]
-    assert await heal_all(stage.path, stage.cluster.context, Silent()) == []
-    assert len(stage.fault.log) == 2
+    assert await heal_all(bench.path, bench.cluster.context, Silent()) == []
+    assert bench.fault.log == ["heal 2", "heal 1"]
+    assert bench.steps[-2:] == ["2 healed 2", "1 healed 1"]
+    assert await heal_all(bench.path, bench.cluster.context, Silent()) == []
+    assert len(bench.fault.log) == 2
 
 
-async def test_what_cannot_be_healed_is_told(stage: Stage) -> None:
-    stage.fault.raises = {"heal": ClusterError("stuck")}
-    await stage.perform(planned())
-    assert await heal_all(stage.path, stage.cluster.context, Silent()) == ["fake broker 1 could not be healed"]
-    assert verdict_of(stage)[1].endswith("; it could not be healed: stuck")
+async def test_what_cannot_be_healed_is_told(bench: Bench) -> None:
+    bench.fault.raises = {"heal": ClusterError("stuck")}
+    await bench.perform(planned())
+    assert await heal_all(bench.path, bench.cluster.context, Silent()) == ["fake broker 1 could not be healed"]
+    assert verdict_of(bench)[1].endswith("; it could not be healed: stuck")
 
 
-async def test_no_journal_means_nothing_to_heal(stage: Stage) -> None:
-    assert await heal_all(stage.path, stage.cluster.context, Silent()) == []
+async def test_no_journal_means_nothing_to_heal(bench: Bench) -> None:
+    assert await heal_all(bench.path, bench.cluster.context, Silent()) == []
 
 
 def test_a_client_that_is_hit_is_named_and_can_be_healed_from_the_journal(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from harness.errors import ClusterError
 from harness.judging.assessment import Checked, assemble
 from harness.progress import Silent
 from harness.reaper import closing
-from harness.reaper.abandoned_runs import RUN_NAME, State, liveness_of
+from harness.reaper.abandoned_runs import RUN_NAME, State, status_of
 from harness.reaper.reap import reap
 from harness.reaper.result import Fate, Item, ItemKind
 from harness.run.run import Run
@@ -229,22 +229,22 @@ def test_state_of_a_run(world: World, log: list[list[Any]], supervisor: bool, lo
         world.process(run, name="supervisor")
     if long_ago:
         unattended_for_long(run)
-    assert liveness_of(run).state is state
+    assert status_of(run).state is state
 
 
 def test_the_time_without_a_worker_counts_from_when_it_was_seen_and_anew_after_every_phase(world: World) -> None:
     run = world.run(START, entry(Phase.DRIVE, OTHER, over=False))
-    assert liveness_of(run).state is State.ACTIVE
-    assert liveness_of(run, patience_s=0).state is State.ABANDONED
+    assert status_of(run).state is State.ACTIVE
+    assert status_of(run, patience_s=0).state is State.ABANDONED
     unattended_for_long(run)
-    assert liveness_of(run).state is State.ABANDONED
+    assert status_of(run).state is State.ABANDONED
     went_through(run, START, entry(Phase.DRIVE, OTHER, over=False), entry(Phase.COLLECT, OTHER, over=False))
-    assert liveness_of(run).state is State.ACTIVE, "another process came and was killed too"
+    assert status_of(run).state is State.ACTIVE, "another process came and was killed too"
 
 
 def test_a_rehearsal_remembers_nothing(world: World) -> None:
     run = world.run(START, entry(Phase.DRIVE, OTHER, over=False))
-    assert liveness_of(run, remember=False).state is State.ACTIVE
+    assert status_of(run, remember=False).state is State.ACTIVE
     assert not run.cluster.exists()
 
 
@@ -502,7 +502,7 @@ def test_what_may_not_be_looked_at_is_a_failure_only_of_this_users_runs(
 ) -> None:
     run = killed_in_drive(world)
     monkeypatch.setattr(
-        "harness.reaper.reap.liveness_of", raising(PermissionError(errno.EACCES, "Permission denied", "supervisor.pid"))
+        "harness.reaper.reap.status_of", raising(PermissionError(errno.EACCES, "Permission denied", "supervisor.pid"))
     )
     monkeypatch.setattr(os, "geteuid", lambda: run.root.stat().st_uid + another)
     (item,) = reap([world.runs]).items

@@ -16,7 +16,7 @@ from harness.cluster.driver import CAPABILITIES, ClusterDriver, RunExecutor
 from harness.contracts import registry
 from harness.errors import ClusterError, EvidenceError, PluginError, ScenarioError
 from harness.progress import Silent
-from harness.reaper.abandoned_runs import State, liveness_of, supervised
+from harness.reaper.abandoned_runs import State, status_of, supervised
 from harness.reaper.reap import reap
 from harness.run.holes import missing_evidence
 from harness.run.run import Run
@@ -191,7 +191,7 @@ def test_a_run_that_waits_for_its_load_holds_nobody_up_and_is_not_reaped(tmp_pat
     folder = phases.create_from(small(), 1, tmp_path)
     phases.start(folder, progress=SILENT)
     assert not supervised(folder)
-    assert liveness_of(folder, remember=False).state is State.ACTIVE
+    assert status_of(folder, remember=False).state is State.ACTIVE
     reap([tmp_path], progress=SILENT)
     assert set(ends(folder)) == {Phase.START}
     phases.drive(folder, progress=SILENT)
@@ -262,7 +262,7 @@ def test_a_signal_ends_a_simulation_at_once(number: signal.Signals, tmp_path: Pa
 def test_a_run_whose_simulation_was_killed_is_closed_as_unknown(tmp_path: Path) -> None:
     folder = endless(tmp_path)
     with driving(folder) as process:
-        assert liveness_of(folder).state is State.ACTIVE
+        assert status_of(folder).state is State.ACTIVE
         process.kill()
         process.wait()
         reap([tmp_path], progress=SILENT)

@@ -127,7 +127,7 @@ def test_a_number_is_bisected_to_about_what_it_takes(
     assert 33 <= seen(smallest.candidate.scenario) <= 33 * 9 / 8
 
 
-def test_dials_that_can_be_turned_for_themselves_only_are_not_turned_together() -> None:
+def test_numbers_that_can_only_be_reduced_alone_are_not_reduced_together() -> None:
     def rule(candidate: Scenario, _: int) -> bool:
         return bool(load(candidate)["producers"] + load(candidate)["consumers"] >= 3)
 

@@ -12,15 +12,15 @@ from types import CodeType
 
 import harness.broker
 from tools.broker_mutants.operators import (
-    TELLING,
+    LOG_CALLS,
     Change,
     Place,
     block_changes,
     called,
     early_returns,
     expression_changes,
+    only_logs,
     returns_nothing,
-    tells,
 )
 
 BROKER = Path(harness.broker.__file__).parent
@@ -225,7 +225,7 @@ def _changes(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[Chang
 def _of_block(function: ast.AST, block: list[ast.stmt]) -> Iterator[Change]:
     yield from block_changes(function, block)
     for statement in block:
-        if not tells(statement) and not isinstance(statement, TEXTS):
+        if not only_logs(statement) and not isinstance(statement, TEXTS):
             yield from _of_statement(function, statement)
 
 
@@ -256,7 +256,7 @@ def _expressions(statement: ast.stmt, node: ast.AST) -> Iterator[tuple[Place, as
             if not isinstance(child, ast.AST) or isinstance(child, (ast.stmt, *HOLDING_STATEMENTS, *TEXTS)):
                 continue
             if isinstance(child, ast.expr):
-                if called(child) in TELLING:
+                if called(child) in LOG_CALLS:
                     continue
                 yield Place(statement, node, field, index), child
             yield from _expressions(statement, child)

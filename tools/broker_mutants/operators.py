@@ -1,6 +1,6 @@
 """Which mistakes does a mutant plant? Each operator takes one node of a function and returns what stands there instead.
 
-An operator changes what the broker does, never what it tells: texts, logging, assertions, the state-change log and
+An operator changes what the broker does, never what it reports: texts, logging, assertions, the state-change log and
 counters stay as they are.
 """
 
@@ -32,7 +32,7 @@ SIMPLE = (ast.Expr, ast.Assign, ast.AugAssign)
 EXTREMES = {"min": "max", "max": "min"}
 WAKE_UPS = frozenset({"set", "wake", "set_result", "notify", "notify_all", "put", "put_nowait"})
 REMOVALS = frozenset({"pop", "popitem", "discard", "remove", "clear"})
-TELLING = frozenset({"emit", "debug", "info", "warning", "error", "exception"})
+LOG_CALLS = frozenset({"emit", "debug", "info", "warning", "error", "exception"})
 """Methods that log."""
 VERSIONS = ("epoch", "version", "generation")
 """A name with one of these holds a number by which writes and requests are fenced."""
@@ -90,7 +90,7 @@ def early_returns(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[
         return
     for number, statement in enumerate(function.body[1:], start=1):
         documented = number == 1 and _is_text(function.body[0])
-        if not documented and not isinstance(statement, JUMPS) and not tells(statement):
+        if not documented and not isinstance(statement, JUMPS) and not only_logs(statement):
             ended: list[ast.stmt] = [ast.copy_location(ast.Return(None), statement), statement]
             text = _text(statement)
             yield Change(
@@ -103,9 +103,9 @@ def returns_nothing(function: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     return isinstance(function.returns, ast.Constant) and function.returns.value is None
 
 
-def tells(statement: ast.stmt) -> bool:
+def only_logs(statement: ast.stmt) -> bool:
     """Return whether a statement is a text, or only logs."""
-    return _is_text(statement) or (isinstance(statement, ast.Expr) and called(_waited(statement.value)) in TELLING)
+    return _is_text(statement) or (isinstance(statement, ast.Expr) and called(_waited(statement.value)) in LOG_CALLS)
 
 
 def called(node: ast.expr) -> str:
@@ -126,7 +126,7 @@ def _waited(node: ast.expr) -> ast.expr:
 def _left_out(block: list[ast.stmt], number: int, statement: ast.stmt) -> Iterator[Change]:
     """Yield the block without a statement."""
     operator = _operator_of(statement)
-    if operator and not tells(statement):
+    if operator and not only_logs(statement):
         nothing: list[ast.stmt] = [ast.copy_location(ast.Pass(), statement)]
         yield Change((statement,), operator, _text(statement), "pass", _put_in(block, number, 1, nothing))
 
@@ -177,7 +177,7 @@ def _other_returns(statement: ast.Return, function: ast.FunctionDef | ast.AsyncF
 
 def _may_swap(first: ast.stmt, second: ast.stmt) -> bool:
     """Return whether two statements can change places without a name that is not bound yet."""
-    if not isinstance(first, SIMPLE) or not isinstance(second, SIMPLE) or tells(first) or tells(second):
+    if not isinstance(first, SIMPLE) or not isinstance(second, SIMPLE) or only_logs(first) or only_logs(second):
         return False
     bound = {node.id for node in ast.walk(first) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     bound_later = {

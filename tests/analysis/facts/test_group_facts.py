@@ -31,7 +31,7 @@ def rows(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Row
     return rows_of(spark, tmp_path_factory.mktemp("runs"), CASES)
 
 
-def tells(out: RunWriter, *events: Event, broker: int = 1) -> None:
+def log(out: RunWriter, *events: Event, broker: int = 1) -> None:
     for event in events:
         out.event(broker, event)
         out.clock.tick()
@@ -39,9 +39,9 @@ def tells(out: RunWriter, *events: Event, broker: int = 1) -> None:
 
 @case
 def two_terms(out: RunWriter) -> None:
-    tells(out, becomes(PREPARING, 0, "a"), becomes(STABLE, 1, "a"))
-    tells(out, becomes(STABLE, 1, "a", epoch=4, since=""), broker=2)
-    tells(out, becomes("Dead", 1, epoch=4), commits("a", 1, decided=0, epoch=4, error=16), broker=2)
+    log(out, becomes(PREPARING, 0, "a"), becomes(STABLE, 1, "a"))
+    log(out, becomes(STABLE, 1, "a", epoch=4, since=""), broker=2)
+    log(out, becomes("Dead", 1, epoch=4), commits("a", 1, decided=0, epoch=4, error=16), broker=2)
 
 
 def test_a_state_lasts_until_the_next_one_or_until_its_broker_logs_no_more(rows: Rows) -> None:
@@ -53,7 +53,7 @@ def test_a_state_lasts_until_the_next_one_or_until_its_broker_logs_no_more(rows:
 
 @case
 def assigned(out: RunWriter) -> None:
-    tells(out, assigns(1, a=[0, 1], b=[], c=None), assigns(2))
+    log(out, assigns(1, a=[0, 1], b=[], c=None), assigns(2))
     where = {"group": "g", "topic": "orders", "partition": 1, "member": "a", "instance": "i", "generation": 1}
     out.operation("m1", OpKind.ASSIGNED, OpType.INVOKE, 4, mode="eager", **where)
     out.operation("m1", OpKind.ASSIGNED, OpType.OK, 4, mode="eager", offset=5, **where)
@@ -80,7 +80,7 @@ def test_a_generation_has_a_row_a_partition_and_one_for_who_has_none(rows: Rows)
 
 @case
 def ended(out: RunWriter) -> None:
-    tells(out, assigns(5, a=[0]), becomes("Dead", 6), assigns(1, b=[0]), assigns(1, c=[0], epoch=4))
+    log(out, assigns(5, a=[0]), becomes("Dead", 6), assigns(1, b=[0]), assigns(1, c=[0], epoch=4))
 
 
 def test_a_group_that_ended_begins_another_life(rows: Rows) -> None:
@@ -94,9 +94,9 @@ def test_a_group_that_ended_begins_another_life(rows: Rows) -> None:
 
 @case
 def rebalanced(out: RunWriter) -> None:
-    tells(out, becomes(STABLE, 1, "a"), assigns(1, a=[0]), becomes(PREPARING, 1, "a"), assigns(2, a=[0]))
-    tells(out, becomes(PREPARING, 2, "a"), becomes(PREPARING, 3, "a"), becomes(STABLE, 3, "a"), assigns(3, a=[0]))
-    tells(out, assigns(3, a=[0], epoch=4), becomes("Dead", 3, "a", epoch=4), becomes(PREPARING, 0, "b", epoch=5))
+    log(out, becomes(STABLE, 1, "a"), assigns(1, a=[0]), becomes(PREPARING, 1, "a"), assigns(2, a=[0]))
+    log(out, becomes(PREPARING, 2, "a"), becomes(PREPARING, 3, "a"), becomes(STABLE, 3, "a"), assigns(3, a=[0]))
+    log(out, assigns(3, a=[0], epoch=4), becomes("Dead", 3, "a", epoch=4), becomes(PREPARING, 0, "b", epoch=5))
 
 
 def test_an_assignment_says_when_its_coordinator_begins_the_next_rebalance(rows: Rows) -> None:
@@ -113,7 +113,7 @@ def told_before_and_after(out: RunWriter) -> None:
         out.operation("m1", OpKind.ASSIGNED, OpType.OK, index, **where)
         out.clock.tick()
         if end:
-            tells(out, becomes("Dead", 1, reason=end))
+            log(out, becomes("Dead", 1, reason=end))
 
 
 def test_members_are_told_in_another_life_once_nothing_was_left_of_the_group(rows: Rows) -> None:
@@ -122,7 +122,7 @@ def test_members_are_told_in_another_life_once_nothing_was_left_of_the_group(row
 
 @case
 def told_late(out: RunWriter) -> None:
-    tells(out, assigns(1, a=[1]), becomes("Dead", 1, reason="nothing is left of it"))
+    log(out, assigns(1, a=[1]), becomes("Dead", 1, reason="nothing is left of it"))
     where = {"group": "g", "topic": "orders", "partition": 1, "member": "a", "generation": 1, "mode": "eager"}
     out.operation("m1", OpKind.ASSIGNED, OpType.INVOKE, 0, **where)
     out.operation("m1", OpKind.ASSIGNED, OpType.OK, 0, **where)
@@ -180,7 +180,7 @@ SEEN: dict[str, tuple[list[Event], tuple[Any, ...]]] = {
 
 
 def _seen(events: list[Event]) -> Callable[[RunWriter], None]:
-    return lambda out: tells(out, *events)
+    return lambda out: log(out, *events)
 
 
 CASES.update({name: _seen(events) for name, (events, _) in SEEN.items()})
@@ -197,7 +197,7 @@ def test_a_commit_has_what_its_group_was_when_it_was_decided(name: str, rows: Ro
 
 @case
 def answered(out: RunWriter) -> None:
-    tells(out, commits("a", 1, decided=0, offset=9), commits("a", 1, decided=0, error=22))
+    log(out, commits("a", 1, decided=0, offset=9), commits("a", 1, decided=0, error=22))
 
 
 def test_a_commit_has_how_it_was_answered(rows: Rows) -> None:
@@ -207,7 +207,7 @@ def test_a_commit_has_how_it_was_answered(rows: Rows) -> None:
 
 @case
 def moved(out: RunWriter) -> None:
-    tells(
+    log(
         out,
         CoordinatorLoad(partition=5, leader_epoch=3, groups=2, offsets=7, log_end_offset=40, disk_error="no"),
         CoordinatorUnload(partition=5, leader_epoch=4, groups=2),
@@ -226,7 +226,7 @@ def test_a_load_and_an_unload_have_a_row_each(rows: Rows) -> None:
 @case
 def retired(out: RunWriter) -> None:
     for log_offset in (-1, 41):
-        tells(out, OffsetRetired(group="g", coordinator_epoch=3, topic="orders", partition=1, log_offset=log_offset))
+        log(out, OffsetRetired(group="g", coordinator_epoch=3, topic="orders", partition=1, log_offset=log_offset))
 
 
 def test_an_offset_that_is_no_more_has_a_row_until_that_is_stored_and_one_then(rows: Rows) -> None:

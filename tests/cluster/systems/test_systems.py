@@ -133,7 +133,7 @@ def test_words_that_are_new_are_a_remark(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fact", "tells", "lacking"),
+    ("fact", "emits", "lacking"),
     [
         pytest.param("appends", {"append"}, [], id="all of its lines"),
         pytest.param("high_watermarks", {"append"}, ["hw"], id="none of its lines"),
@@ -142,8 +142,8 @@ def test_words_that_are_new_are_a_remark(tmp_path: Path) -> None:
         pytest.param("leader_epochs", set(), [], id="a fact that says enough without"),
     ],
 )
-def test_which_lines_a_fact_lacks(fact: str, tells: set[str], lacking: list[str]) -> None:
-    assert missing_events([fact], tells).get(fact, []) == lacking
+def test_which_lines_a_fact_lacks(fact: str, emits: set[str], lacking: list[str]) -> None:
+    assert missing_events([fact], emits).get(fact, []) == lacking
 
 
 def test_of_our_broker_no_fact_lacks_a_line() -> None:
