@@ -10,7 +10,7 @@ injection, from ZooKeeper or the quorum. ZooKeeper servers themselves say which 
 import random
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -102,6 +102,8 @@ class Target:
     """ZooKeeper servers by number; empty otherwise, for servers that the seed chooses, and for `part`."""
     part: Part | None = None
     """Selects ZooKeeper servers and controllers by their state; None otherwise."""
+    text: str = field(default="", compare=False)
+    """The expression as it was written; empty if it was not."""
 
     def __str__(self) -> str:
         if self.role in ROLES_OF_A_PARTITION:
@@ -135,7 +137,10 @@ def parse_target(text: str) -> Target:
     Raises:
         ValueError: the expression has none of the allowed forms.
     """
-    text = text.strip()
+    return replace(_parsed(text.strip()), text=text)
+
+
+def _parsed(text: str) -> Target:
     if match := _ROLE.fullmatch(text):
         return Target(role=Role(match["role"]), topic=match["topic"], partition=int(match["partition"]))
     if text == Role.CONTROLLER or text in DRAWN_ROLES:
@@ -189,7 +194,7 @@ def drawn(
         case Role.ALL:
             return target, sorted(broker_ids)
         case Role.ZOOKEEPER:
-            return replace(target, **_drawn_servers(target, servers, rng)), []
+            return replace(target, text="", **_drawn_servers(target, servers, rng)), []
     return target, list(target.broker_ids)
 
 

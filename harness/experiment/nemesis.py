@@ -21,7 +21,7 @@ from harness.contracts.claims import Claim, claim_of, in_the_way
 from harness.contracts.faults import Effect, Fault, FaultContext, Injection, inconclusive
 from harness.contracts.members import CLIENT
 from harness.contracts.moments import MOMENTS, until_moment
-from harness.contracts.targets import NO_BROKERS, parse_target, resolve
+from harness.contracts.targets import NO_BROKERS, resolve
 from harness.contracts.zookeeper_servers import describe_servers, servers_of
 from harness.errors import ClusterError, HarnessError, PluginError
 from harness.progress import Progress
@@ -222,7 +222,7 @@ class Nemesis:
 
     async def _prepared(self, plugin: Fault, planned: PlannedFault) -> Injection:
         """Return the injection with its targets resolved."""
-        target = parse_target(planned.target)
+        target = planned.parsed_target
         brokers = tuple(planned.brokers)
         if not brokers and target.role not in NO_BROKERS:
             brokers = await resolve(target, self.context.view)
@@ -274,7 +274,7 @@ class Nemesis:
 
 
 def _claim(plugin: Fault, planned: PlannedFault, brokers: tuple[int, ...]) -> Claim:
-    return claim_of(plugin, parse_target(planned.target), brokers, planned.parameters, planned.beside)
+    return claim_of(plugin, planned.parsed_target, brokers, planned.parameters, planned.beside)
 
 
 async def _its_duration(heal_due_s: float, _effect: Effect) -> None:
@@ -282,7 +282,7 @@ async def _its_duration(heal_due_s: float, _effect: Effect) -> None:
 
 
 def _described(planned: PlannedFault, injection: Injection | None) -> str:
-    role = parse_target(planned.target).described
+    role = planned.parsed_target.described
     if injection is None:
         return f"{planned.fault} {role or planned.target}"
     return brokers_hit(planned.fault, injection) + (f" ({role})" if role else "")

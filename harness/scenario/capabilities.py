@@ -13,7 +13,7 @@ from harness.cluster.driver import (
 from harness.cluster.systems.system import system_named
 from harness.contracts import registry
 from harness.contracts.registry import Kind
-from harness.contracts.targets import Role, parse_target
+from harness.contracts.targets import Role, Target
 from harness.errors import Refused
 from harness.scenario.model import Scenario
 from harness.scenario.plan import make_plan
@@ -90,20 +90,18 @@ def required_capabilities(scenario: Scenario) -> frozenset[str]:
 
 def slows_zookeeper(scenario: Scenario) -> bool:
     """Return whether a fault of the scenario may slow the syncs of a ZooKeeper server, which else syncs nothing."""
-    return not scenario.steps and any(map(_is_zookeeper, _slowed(scenario)))  # a step's target is a role of a broker
+    return any(target.role is Role.ZOOKEEPER for target in _slowed(scenario))
 
 
 def _slows_brokers(scenario: Scenario) -> bool:
-    return any(scenario.steps or not _is_zookeeper(target) for target in _slowed(scenario))
+    stepped = (step.fault for step in scenario.steps if step.fault is not None)  # their targets are brokers
+    slowed = any(target.role is not Role.ZOOKEEPER for target in _slowed(scenario))
+    return slowed or any(SLOW_SYNCS in registry.fault(kind).requires for kind in stepped)
 
 
-def _slowed(scenario: Scenario) -> list[str]:
-    """Return the targets whose syncs are slowed."""
-    return [target for kind, target in scenario.targets if SLOW_SYNCS in registry.fault(kind).requires]
-
-
-def _is_zookeeper(target: str) -> bool:
-    return parse_target(target).role is Role.ZOOKEEPER
+def _slowed(scenario: Scenario) -> list[Target]:
+    """Return the targets whose syncs are slowed, without those of steps."""
+    return [spec.target for spec in scenario.specs if SLOW_SYNCS in registry.fault(spec.kind).requires]
 
 
 def traces_syncs(scenario: Scenario) -> bool:

@@ -7,7 +7,6 @@ from typing import Annotated, Any, TypeVar
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from harness.cluster.systems.system import system_named
-from harness.contracts.targets import Target, parse_target
 from harness.errors import ScenarioError
 from harness.scenario.model import (
     ClusterSpec,
@@ -54,8 +53,6 @@ class Draft:
     latencies: Latencies | None = None
     roles: dict[str, str] | None = field(default_factory=dict)
     steps: dict[int, StepSpec] = field(default_factory=dict)
-    targets: dict[int, Target] = field(default_factory=dict)
-    """Parsed targets of the faults."""
 
     @property
     def has_zookeeper(self) -> bool:
@@ -74,7 +71,7 @@ def draft_of(data: Mapping[str, Any]) -> Draft:
     cluster: Mapping[str, Any] = raw_cluster if isinstance(raw_cluster, Mapping) else {"brokers": None}
     topics = _items(TopicSpec, data.get("topics"))
     raw_topics = data.get("topics")
-    draft = Draft(
+    return Draft(
         brokers=_part(ClusterSpec, "brokers", cluster),
         properties=_part(ClusterSpec, "properties", cluster) or {},
         topics=topics,
@@ -96,12 +93,6 @@ def draft_of(data: Mapping[str, Any]) -> Draft:
         roles=_part(Scenario, "roles", data),
         steps=_items(StepSpec, data.get("steps")),
     )
-    for index, spec in draft.faults.items():
-        try:
-            draft.targets[index] = parse_target(spec.target)
-        except ValueError:
-            continue  # the rule on targets reports it
-    return draft
 
 
 def _part(model: type[BaseModel], name: str, data: Mapping[str, Any]) -> Any:

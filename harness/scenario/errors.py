@@ -39,6 +39,8 @@ def _sentence(model: type[BaseModel], details: ErrorDetails) -> str:
     match details["type"]:
         case "extra_forbidden":
             return unknown_key(str(location[-1]), allowed_keys(model, location[:-1]))
+        case "target":
+            return details["msg"]
         case "missing":
             return f"missing{_description(model, location)}"
         case _:

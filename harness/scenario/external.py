@@ -12,7 +12,7 @@ from harness.cluster.external.place import ExternalCluster, Host
 from harness.cluster.systems.kafka.releases import SINCE_LOGGER_LEVELS, release_of
 from harness.cluster.systems.system import EXTERNAL, system_named
 from harness.contracts import registry
-from harness.contracts.targets import CLIENTS, parse_target
+from harness.contracts.targets import CLIENTS, Target
 from harness.errors import Refused, ScenarioError
 from harness.scenario.draft import Draft
 from harness.scenario.model import (
@@ -172,10 +172,7 @@ def _past_the_relay(place: ExternalSpec, spec: FaultSpec | MixKind) -> str:
 
 def _hits_clients(spec: FaultSpec | MixKind) -> bool:
     """Return whether a fault hits the run's own clients only, for which it takes no command."""
-    try:
-        return parse_target(spec.target).role in CLIENTS
-    except ValueError:
-        return False  # the rule on targets reports it
+    return spec.target.role in CLIENTS
 
 
 def require_owned(scenario: Scenario, *, owned: bool) -> None:
@@ -237,10 +234,9 @@ def _not_shown(commands: _Commands) -> _Commands:
     return commands.model_copy(update={action: NOT_SHOWN for action, command in commands if command is not None})
 
 
-def _renamed(text: str, prefix: str) -> str:
-    target = parse_target(text)
+def _renamed(target: Target, prefix: str) -> Target:
     own = {part: prefix + name for part in ("topic", "group") if (name := getattr(target, part))}
-    return str(replace(target, **own)) if own else text
+    return replace(target, text="", **own) if own else target
 
 
 def place_of(scenario: Scenario) -> ExternalCluster | None:

@@ -28,7 +28,6 @@ from harness.contracts.targets import (
     Part,
     Role,
     Target,
-    parse_target,
 )
 from harness.contracts.workloads import ClientPlan
 from harness.errors import HarnessError, PluginError, ScenarioError
@@ -97,7 +96,7 @@ def _all_left_out(draft: Draft, specs: Collection[FaultSpec | MixKind]) -> bool:
 
 
 def _fault(
-    draft: Draft, at: KeyPath, kind: str, parameters: dict[str, Any], target: str, duration_s: float
+    draft: Draft, at: KeyPath, kind: str, parameters: dict[str, Any], target: Target, duration_s: float
 ) -> Iterator[Problem]:
     try:
         plugin = registry.fault(kind)
@@ -112,7 +111,7 @@ def _fault(
     yield from releases(draft, at, plugin, parameters)
     yield from _target(draft, (*at, "target"), kind, target, plugin.accepts)
     yield from controllers(draft, (*at, "target"), plugin, target)
-    if not plugin.zookeeper and target.startswith(Role.ZOOKEEPER) and not draft.has_zookeeper:
+    if not plugin.zookeeper and target.role is Role.ZOOKEEPER and not draft.has_zookeeper:
         yield Problem((*at, "target"), f"{draft.system} has no ZooKeeper")
     if duration_s < plugin.min_visible_s:
         yield Problem((*at, "duration_s"), f"{kind} takes {plugin.min_visible_s:g} s or more, not {duration_s:g} s")
@@ -210,24 +209,19 @@ def missing_events(plugin: Fault, system: System) -> list[str]:
     return sorted(missing)
 
 
-def _target(draft: Draft, at: KeyPath, kind: str, text: str, accepts: tuple[Role, ...]) -> Iterator[Problem]:
-    try:
-        target = parse_target(text)
-    except ValueError as error:
-        yield Problem(at, str(error))
-        return
+def _target(draft: Draft, at: KeyPath, kind: str, target: Target, accepts: tuple[Role, ...]) -> Iterator[Problem]:
     if wrong := _missing_target(draft, target):
         yield Problem(at, wrong)
     if target.role not in accepts:
         yield Problem(at, f"{kind} takes {', '.join(accepts)}, not {target}; all forms: {ALLOWED}")
 
 
-def controllers(draft: Draft, at: KeyPath, plugin: Fault, text: str) -> Iterator[Problem]:
+def controllers(draft: Draft, at: KeyPath, plugin: Fault, target: Target) -> Iterator[Problem]:
     """Controllers are targets where there is a quorum, and of few faults where they are no brokers."""
     try:
-        target, system = parse_target(text), system_named(draft.system or PYTHON)
-    except (ValueError, ScenarioError):
-        return  # other rules report it
+        system = system_named(draft.system or PYTHON)
+    except ScenarioError:
+        return  # another rule reports it
     if target.role is Role.QUORUM and draft.has_zookeeper:
         yield Problem(at, f"{system.name} has no quorum of controllers, but ZooKeeper")
     elif target.role in (Role.QUORUM, Role.CONTROLLER) and draft.separate_controllers and not plugin.controllers:
@@ -309,17 +303,17 @@ def schedule(draft: Draft) -> Iterator[Problem]:
                 f"ends at {spec.latest_end_s:g} s (at_s + jitter_s + duration_s), after the load of"
                 f" {draft.duration_s:g} s (duration_s)",
             )
-    claims = {index: claim for index, spec in draft.faults.items() if (claim := _claim(draft, index, spec))}
+    claims = {index: claim for index, spec in draft.faults.items() if (claim := _claim(draft, spec))}
     for (first, one), (second, other) in combinations(sorted(claims.items()), 2):
         if one.excludes(other) and _may_overlap(draft.faults[first], draft.faults[second]):
             held = replace(other, brokers=one.brokers & other.brokers)
             yield Problem(("faults", second, "target"), f"claims {held} while faults.{first} may hold it")
 
 
-def _claim(draft: Draft, index: int, spec: FaultSpec) -> Claim | None:
+def _claim(draft: Draft, spec: FaultSpec) -> Claim | None:
     """Return what a fault will certainly claim; None when only known at injection, or the fault is unknown."""
-    target = draft.targets.get(index)
-    if target is None or not registry.known(Kind.FAULT, spec.kind):
+    target = spec.target
+    if not registry.known(Kind.FAULT, spec.kind):
         return None
     brokers = set(target.broker_ids)
     if target.role is Role.ALL:

@@ -108,7 +108,7 @@ def fitted(scenario: Scenario) -> Scenario:
             specs += scenario.mix.kinds
             kinds = [each for each in scenario.mix.kinds if not each.only_with_zookeeper]
             changes["mix"] = scenario.mix.model_copy(update={"kinds": kinds})
-        left_out = [f"{each.kind} {each.target}" for each in specs if each.only_with_zookeeper]
+        left_out = [f"{each.kind} {each.target.text}" for each in specs if each.only_with_zookeeper]
         changes["left_out"] = [*scenario.left_out, *left_out]
     if "recovery_timeout_s" not in scenario.model_fields_set:
         changes["recovery_timeout_s"] = system.recovery_timeout_s

@@ -202,11 +202,11 @@ class Mix:
         faults = []
         for step in steps:
             roles = {SAME: same, LEADER: f"leader({topic},0)", FOLLOWERS: f"followers({topic},0)"}
-            target = roles.get(step.target, step.target)
+            target = parse_target(roles.get(step.target, step.target))
             begins_s = round(at_s + step.delay_s, 3)
             lasts_s = self.duration_s - self.spec.settle_s - begins_s if step.until_end else step.duration_s
             parsed, brokers = drawn(
-                parse_target(target),
+                target,
                 self.cluster.broker_ids,
                 self.cluster.zookeeper_servers,
                 rng,
@@ -239,7 +239,7 @@ class Mix:
         wait_s = WAIT_S + offset_s if after else 0.0
         room_s = max(0.0, self.duration_s - self.spec.settle_s - fault_s - wait_s)
         target, brokers = drawn(
-            parse_target(kind.target),
+            kind.target,
             self.cluster.broker_ids,
             self.cluster.zookeeper_servers,
             rng,

@@ -9,12 +9,14 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, PlainSerializer, PlainValidator
+from pydantic_core import PydanticCustomError
 
 from harness.cluster.driver import quorum_ids
 from harness.cluster.external.commands import problem_of
 from harness.contracts.objectives import Objectives
 from harness.contracts.parameters import Strict
+from harness.contracts.targets import Target, parse_target
 from harness.kafka.security.settings import problem_of as problem_of_settings
 from harness.scenario.conditions import ALLOWED
 from harness.values import PYTHON
@@ -256,6 +258,28 @@ TARGETS = (
 OnlyWithZookeeper = Annotated[bool, Field(description="Skip this fault where the system has no ZooKeeper")]
 
 
+def _target(value: Any) -> Target:
+    if isinstance(value, Target):
+        return value
+    text = _ids_text(value)
+    if not isinstance(text, str):
+        raise ValueError("must be a text or broker ids")
+    try:
+        return parse_target(text)
+    except ValueError as error:
+        raise PydanticCustomError("target", "{problem}", {"problem": str(error)}) from error
+
+
+TargetText = Annotated[
+    Target,
+    PlainValidator(_target, json_schema_input_type=str),
+    PlainSerializer(lambda target: target.text or str(target), return_type=str),
+    Field(description=TARGETS, json_schema_extra={"default": "one"}),
+]
+"""A target, which files have as text."""
+ONE = parse_target("one")
+
+
 class FaultSpec(Strict):
     """One fault of the schedule."""
 
@@ -263,11 +287,7 @@ class FaultSpec(Strict):
     at_s: Annotated[float, Field(ge=0, description="Seconds after the workload is in steady state")]
     jitter_s: Annotated[float, Field(ge=0, description="Seconds that the seed may add to at_s")] = 0.0
     duration_s: Annotated[float, Field(ge=0, description="Seconds until it is healed")] = 0.0
-    target: Annotated[
-        str,
-        BeforeValidator(_ids_text),
-        Field(description=TARGETS),
-    ] = "one"
+    target: TargetText = ONE
     parameters: Annotated[dict[str, Any], Field(description="Parameters of this kind")] = Field(default_factory=dict)
     after: Annotated[
         str, Field(description="From at_s on it waits for a broker to log this moment, within_s at most")
@@ -301,7 +321,7 @@ class MixKind(Strict):
         ),
         Field(min_length=2, max_length=2, description="Seconds until it is healed, or their range: [2, 6]"),
     ] = Field(default_factory=lambda: [0.0, 0.0], validate_default=True)
-    target: Annotated[str, BeforeValidator(_ids_text), Field(description=TARGETS)] = "one"
+    target: TargetText = ONE
     alone: Annotated[bool, Field(description="No other fault is in force meanwhile")] = False
     parameters: Annotated[dict[str, Any], Field(description="Parameters of this kind")] = Field(default_factory=dict)
     only_with_zookeeper: OnlyWithZookeeper = False
@@ -546,16 +566,13 @@ class Scenario(Strict):
         return self.duration_s + overtime_s + self.recovery_timeout_s
 
     @property
-    def targets(self) -> list[tuple[str, str]]:
-        """Name and target of every fault that may happen."""
-        specs: list[FaultSpec | MixKind] = [*self.faults, *(self.mix.kinds if self.mix else [])]
-        steps = [(step.fault, step.target) for step in self.steps if step.fault is not None]
-        return [*((spec.kind, spec.target) for spec in specs), *steps]
+    def specs(self) -> list[FaultSpec | MixKind]:
+        """Every fault of the schedule, and every kind that may be drawn."""
+        return [*self.faults, *(self.mix.kinds if self.mix else [])]
 
     @property
     def kinds(self) -> list[tuple[str, dict[str, Any]]]:
         """Name and parameters of every fault that may happen."""
-        specs: list[FaultSpec | MixKind] = [*self.faults, *(self.mix.kinds if self.mix else [])]
-        return [(spec.kind, spec.parameters) for spec in specs] + [
+        return [(spec.kind, spec.parameters) for spec in self.specs] + [
             (step.fault, step.fault_parameters) for step in self.steps if step.fault is not None
         ]

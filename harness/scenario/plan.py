@@ -65,6 +65,11 @@ class PlannedFault(StoredModel):
     spare: bool = False
     """Carried out only for another one of the mix that was not confirmed, when all others are healed."""
 
+    @property
+    def parsed_target(self) -> Target:
+        """The target; ValueError for that of a step, which names roles of the scenario."""
+        return parse_target(self.target)
+
 
 class PlannedClient(StoredModel):
     """One client process, without the addresses, which only a running cluster has."""
@@ -167,9 +172,7 @@ def _planned_fault(scenario: Scenario, spec: FaultSpec, seed: int) -> PlannedFau
     rng = random.Random(seed)  # noqa: S311  repeatable, not secret
     at_s = round(spec.at_s + rng.random() * spec.jitter_s, 3)
     cluster = scenario.cluster
-    target, brokers = drawn_target(
-        parse_target(spec.target), cluster.broker_ids, cluster.zookeeper_servers, rng, cluster.quorum_ids
-    )
+    target, brokers = drawn_target(spec.target, cluster.broker_ids, cluster.zookeeper_servers, rng, cluster.quorum_ids)
     return PlannedFault(
         injection=0,
         fault=spec.kind,
@@ -208,7 +211,7 @@ def _mixed_faults(scenario: Scenario, scheduled: list[PlannedFault], seed: int) 
     windows = [
         mix.window(
             fault.fault,
-            parse_target(fault.target),
+            fault.parsed_target,
             fault.brokers,
             fault.parameters,
             at_s=fault.at_s,

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from harness.contracts import registry
 from harness.contracts.parameters import Size
-from harness.contracts.targets import Role, parse_target
+from harness.contracts.targets import Role
 from harness.scenario.draft import draft_of
 from harness.scenario.draws import with_drawn
 from harness.scenario.model import Scenario
@@ -140,9 +140,7 @@ def _of_cluster(scenario: Scenario) -> Iterator[Reduction]:
         yield Reduction(name=f"topics.{index}.partitions", value=topic.partitions, lowest=1, step=1)
         yield Reduction(name=f"topics.{index}.replication_factor", value=topic.replication_factor, lowest=1, step=1)
     for index, fault in enumerate(scenario.faults):
-        yield Reduction(
-            name=f"faults.{index}.{TARGETS}", value=len(parse_target(fault.target).broker_ids), lowest=1, step=1
-        )
+        yield Reduction(name=f"faults.{index}.{TARGETS}", value=len(fault.target.broker_ids), lowest=1, step=1)
 
 
 def _of_plugins(scenario: Scenario) -> Iterator[Reduction]:

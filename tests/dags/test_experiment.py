@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import pytest
 from airflow.sdk import Param
 from airflow.sdk.exceptions import ParamValidationError
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 
 from chaos_airflow.tasks import form_cache
 from chaos_airflow.tasks.form import GROUPS, LEFT_OUT, PROPOSED, fields_of, form, request_of_form
@@ -108,9 +108,10 @@ def model_accepts(name: str, value: Any) -> bool:
     model, field, _ = MODEL_FIELDS[name]
     info = model.model_fields[field]
     annotation: Any = Annotated[(info.annotation, *info.metadata)] if info.metadata else info.annotation
-    adapter = TypeAdapter(annotation, config=ConfigDict(strict=True, allow_inf_nan=False))
+    config = ConfigDict(strict=True, allow_inf_nan=False)
+    one_field: type[BaseModel] = create_model("OneField", __config__=config, value=(annotation, ...))
     try:
-        adapter.validate_python(value)
+        one_field.model_validate({"value": value})
     except ValidationError:
         return False
     return True

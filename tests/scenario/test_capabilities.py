@@ -8,6 +8,7 @@ from harness.cluster.disks import tracer
 from harness.cluster.driver import DRIVER
 from harness.cluster.systems.kafka.jars import VARIABLE
 from harness.contracts import registry
+from harness.contracts.targets import parse_target
 from harness.errors import PluginError, Refused
 from harness.scenario import capabilities
 from harness.scenario.file import read_scenario
@@ -105,7 +106,7 @@ def test_a_power_that_the_driver_never_has_is_missing(drivers: dict[str, dict[st
 
 @pytest.mark.parametrize(("target", "syncs"), [("zookeeper(1)", True), ("leader(orders,0)", False)])
 def test_zookeeper_syncs_what_it_writes_where_its_syncs_may_be_slow(target: str, syncs: bool) -> None:
-    fault = FaultSpec(kind="slow-sync", at_s=1, duration_s=2, target=target)
+    fault = FaultSpec(kind="slow-sync", at_s=1, duration_s=2, target=parse_target(target))
     assert capabilities.slows_zookeeper(scenario("kill").model_copy(update={"faults": [fault]})) is syncs
 
 
@@ -159,7 +160,7 @@ def test_syncs_of_kafka_are_traced_where_a_power_loss_needs_them(
     monkeypatch.setattr(capabilities, "require_system", lambda _: None)
     monkeypatch.setattr(tracer, "lacking", lambda: lacking)
     base = scenario("power-loss").model_copy(update={"system": system, "driver": driver})
-    fault = FaultSpec(kind="power-loss", at_s=1, target="1", parameters={"traced": True})
+    fault = FaultSpec(kind="power-loss", at_s=1, target=parse_target("1"), parameters={"traced": True})
     traced = base.model_copy(update={"faults": [fault]})
     assert (capabilities.traces_syncs(base), capabilities.traces_syncs(traced)) == (False, True)
     capabilities.require_capabilities(base)
@@ -176,8 +177,8 @@ def test_a_process_has_one_tracer(
 ) -> None:
     monkeypatch.setattr(capabilities, "require_system", lambda _: None)
     monkeypatch.setattr(tracer, "lacking", lambda: "")
-    traced = FaultSpec(kind="power-loss", at_s=1, target="1", parameters={"traced": True})
-    other = FaultSpec(kind=kind, at_s=1, duration_s=3, target="0")
+    traced = FaultSpec(kind="power-loss", at_s=1, target=parse_target("1"), parameters={"traced": True})
+    other = FaultSpec(kind=kind, at_s=1, duration_s=3, target=parse_target("0"))
     both = {"system": "kafka:3.9.1", "faults": [traced, other]}
     with pytest.raises(Refused, match=r"the syncs of kafka:3\.9\.1 cannot be both traced and slowed, or made to fail"):
         capabilities.require_capabilities(scenario("power-loss").model_copy(update=both))
@@ -187,7 +188,7 @@ def test_both_releases_of_an_upgrade_are_to_be_there(
     drivers: dict[str, dict[str, str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv(VARIABLE, str(tmp_path))
-    upgrade = FaultSpec(kind="upgrade", at_s=1, target="1", parameters={"to": "3.9.1"})
+    upgrade = FaultSpec(kind="upgrade", at_s=1, target=parse_target("1"), parameters={"to": "3.9.1"})
     upgraded = scenario("kill").model_copy(update={"system": "kafka:3.3.2", "faults": [upgrade, upgrade]})
     assert capabilities.systems_of(upgraded) == ["kafka:3.3.2", "kafka:3.9.1"]
     for release in ("3.3.2", "3.9.1"):

@@ -192,7 +192,7 @@ def test_all_that_a_run_makes_there_begins_with_a_prefix_of_its_own() -> None:
     assert [client.process for client in plan.clients if not client.process.startswith(prefix)] == []
     assert [fault.target for fault in plan.faults][:2] == [f"leader({prefix}orders,0)", "1002"]
     assert own.mix is not None
-    assert own.mix.kinds[0].target == f"followers({prefix}orders,1)"
+    assert str(own.mix.kinds[0].target) == f"followers({prefix}orders,1)"
     assert claimed(own) == own == read_scenario(scenario_yaml(own), "s.yaml")
     assert claimed(good()).topics != own.topics
 

@@ -6,6 +6,7 @@ import pytest
 from harness.cluster.broker_properties import SET_FOR_QUORUM
 from harness.contracts import registry
 from harness.contracts.objectives import Objectives
+from harness.contracts.targets import parse_target
 from harness.errors import ScenarioError
 from harness.scenario.file import find_scenario, load_scenario, read_scenario, scenario_yaml
 from harness.scenario.source import Override, set_option
@@ -97,9 +98,22 @@ def test_a_zookeeper_server_that_cannot_be_is_refused(servers: int, target: str,
     assert message in error
 
 
+@pytest.mark.parametrize(
+    ("written", "text"),
+    [
+        pytest.param("leader( orders , 1)", "leader( orders , 1)", id="as it was written"),
+        pytest.param("[1, 2]", "1,2", id="a list as its ids"),
+    ],
+)
+def test_a_target_stays_the_text_in_the_file_of_a_run(written: str, text: str) -> None:
+    (fault,) = read_scenario(GOOD.replace("leader(orders,1)", written), "s.yaml").faults
+    assert fault.model_dump()["target"] == fault.model_dump(mode="json")["target"] == text
+    assert "target" not in fault.model_copy(update={"target": parse_target("one")}).model_dump(exclude_defaults=True)
+
+
 def test_syncs_of_a_server_of_zookeeper_are_not_slow_where_there_is_none() -> None:
     slow = GOOD.replace("kind: kill", "kind: slow-sync\n    duration_s: 2").replace("leader(orders,1)", "zookeeper(1)")
-    assert read_scenario(slow, "slow.yaml").faults[0].target == "zookeeper(1)"
+    assert read_scenario(slow, "slow.yaml").faults[0].target.text == "zookeeper(1)"
     (error,) = errors_of(f"{slow}\nsystem: kafka:4.4.0\n")
     assert "kafka:4.4.0 has no ZooKeeper" in error
 
@@ -505,6 +519,8 @@ def test_a_scenario_survives_the_run_folder() -> None:
                      id="a broker that does not exist"),
         pytest.param("leader(orders,1)", "each", "s.yaml:17: faults.0.target: not a target: 'each'; allowed:",
                      id="no target"),
+        pytest.param("leader(orders,1)", "[1, a]", "s.yaml:17: faults.0.target: must be a text or broker ids, not [1, "
+                     "'a'] (leader(topic,partition),", id="a target that is no text"),
         pytest.param("kind: kill", "kind: kil", "s.yaml:15: faults.0.kind: unknown fault 'kil' (did you mean kill?); "
                      "known:", id="unknown fault"),
         pytest.param("kind: produce-consume", "kind: nothing", "s.yaml:12: workloads.0.kind: unknown workload "

@@ -98,7 +98,7 @@ def shown(fault: Fault) -> tuple[str, dict[str, Any]]:
         specs: list[FaultSpec | MixKind] = [*scenario.faults, *(scenario.mix.kinds if scenario.mix else [])]
         for spec in (each for each in specs if each.kind == fault.name):
             lasts_s = spec.duration_s if isinstance(spec, FaultSpec) else max(spec.duration_s)
-            return scenario.name, as_fault(fault, spec.target, lasts_s) | {"parameters": spec.parameters}
+            return scenario.name, as_fault(fault, str(spec.target), lasts_s) | {"parameters": spec.parameters}
     target = next((text for role, text in TARGETS.items() if role in fault.accepts), "one")
     return "smoke", as_fault(fault, target, 3.0)
 
