@@ -967,6 +967,9 @@ class Talking:
     async def after(self, broker_id: int, position: int, *kinds: str) -> tuple[list[dict[str, Any]], int]:
         return [], position
 
+    async def grown(self, kind: str, within_s: float) -> None:
+        raise AssertionError("no fault waits for a line")
+
     async def dated(self, broker_id: int, position: int) -> tuple[int | None, int]:
         """The line was written a little before it is seen."""
         self._now_ns += 100_000_000
