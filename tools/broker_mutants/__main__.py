@@ -97,7 +97,7 @@ def measured(
     import_all()
     candidates = battery(about.schedules, about.battery_seed)
     rows: list[Row] = []
-    with Judge(candidates) as judge, scratch_folder(small=True) as scratch, out.open("w", encoding="utf-8") as file:
+    with Judge() as judge, scratch_folder(small=True) as scratch, out.open("w", encoding="utf-8") as file:
         intact = intact_schedules(candidates, judge, CACHE, scratch, processes)
         trials = _trials(chosen, intact, console)
         rooms, never = executed_of(mutants, intact)

@@ -11,19 +11,14 @@ from functools import partial
 from pathlib import Path
 from time import process_time
 
-import pyarrow as pa
-from pyarrow import parquet
-from pyspark.sql.pandas.types import to_arrow_schema
-
 from harness.simulation.own_process import ProcessDied, in_own_processes
 from harness.simulation.schedule import simulate_plan
-from harness.sweep import jobs
 from harness.sweep.executor import schedule_of
 from harness.sweep.sweep import Candidate
 from harness.system.whole_file import replace_text
 from harness.verdict import ExitCode
 from tools.broker_mutants.battery import Intact, traced
-from tools.broker_mutants.judging import Judging
+from tools.broker_mutants.judging import Judging, leave
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ("harness", "plugins/kafka_chaos", "tools/broker_mutants")
@@ -74,7 +69,7 @@ def _measured(candidates: Sequence[Candidate], judge: Judging, folder: Path, at_
         if isinstance(made, ProcessDied):
             raise IntactAccused(f"{candidates[number].scenario.name}: {made}")
         measured[number] = made
-    judge.ask(folder, 1)
+    judge.ask(folder, candidates)
     answers = judge.answers()
     shutil.rmtree(folder)
     for number, candidate in enumerate(candidates):
@@ -95,6 +90,5 @@ def _intact(candidate: Candidate, number: int, folder: Path) -> Intact:
     if again.digest() != history.digest():
         raise IntactAccused(f"{scenario.name}, seed {plan.seed}: two simulations differ")
     left = schedule_of(history, number, f"intact-{number:06}", scenario, plan)
-    table = pa.Table.from_pylist([left.row()], schema=to_arrow_schema(jobs.HISTORIES))
-    parquet.write_table(table, folder / f"{number:06}.parquet", compression="zstd")
+    leave(left, folder)
     return Intact(digest=history.digest(), cpu_s=cpu_s, executed=executed)

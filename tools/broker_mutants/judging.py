@@ -8,6 +8,12 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Protocol, Self
 
+import pyarrow as pa
+from pyarrow import parquet
+from pyspark.sql.pandas.types import to_arrow_schema
+
+from harness.sweep import jobs
+from harness.sweep.executor import SimulatedSchedule
 from harness.sweep.summary import findings_of
 from harness.sweep.sweep import Candidate
 from harness.system.engine import ENGINE_VARIABLE, Engine
@@ -20,8 +26,8 @@ Answers = dict[int, tuple[ExitCode, dict[str, str]]]
 class Judging(Protocol):
     """Judges folders of histories, one after the other."""
 
-    def ask(self, folder: Path, turns: int) -> None:
-        """Have the histories in a folder judged: each is that of a candidate, in so many turns of all candidates."""
+    def ask(self, folder: Path, candidates: Sequence[Candidate]) -> None:
+        """Have the histories in a folder judged: the number of each is the index of its candidate."""
         ...
 
     def answers(self) -> Answers:
@@ -32,10 +38,10 @@ class Judging(Protocol):
 class Judge:
     """A process that judges folders of histories, one after the other, while this one simulates."""
 
-    def __init__(self, candidates: Sequence[Candidate]) -> None:
+    def __init__(self) -> None:
         context = multiprocessing.get_context("spawn")  # a fork of this process would have its forks' memory too
         self._ours, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, list(candidates)))
+        self._process = context.Process(target=_serve, args=(theirs,))
 
     def __enter__(self) -> Self:
         self._process.start()
@@ -48,9 +54,9 @@ class Judge:
         self._process.kill()
         self._process.join()
 
-    def ask(self, folder: Path, turns: int) -> None:
+    def ask(self, folder: Path, candidates: Sequence[Candidate]) -> None:
         """Implements `Judging.ask`."""
-        self._ours.send((folder, turns))
+        self._ours.send((folder, [*candidates]))
 
     def answers(self) -> Answers:
         """Implements `Judging.answers`.
@@ -65,23 +71,28 @@ class Judge:
         return answers
 
 
-def _serve(pipe: Connection, candidates: Sequence[Candidate]) -> None:
+def leave(schedule: SimulatedSchedule, folder: Path) -> None:
+    """Write a schedule that was simulated to a folder that is judged, in a file with the schedule's number."""
+    table = pa.Table.from_pylist([schedule.row()], schema=to_arrow_schema(jobs.HISTORIES))
+    parquet.write_table(table, folder / f"{schedule.number:06}.parquet", compression="zstd")
+
+
+def _serve(pipe: Connection) -> None:
     """Judge what is asked until the other side ends."""
     os.environ.setdefault(ENGINE_VARIABLE, Engine.SAIL)
     from harness.analysis.engine.session import spark_session
-    from harness.sweep.jobs import judge_histories
 
     with spark_session(anywhere=True) as spark:
         while (request := _received(pipe)) is not None:
-            folder, turns = request
-            verdicts = judge_histories(spark, folder, [*candidates] * turns, folder.with_suffix(".judged"))
+            folder, candidates = request
+            verdicts = jobs.judge_histories(spark, folder, candidates, folder.with_suffix(".judged"))
             present = {int(path.stem) for path in folder.glob("*.parquet")}
             pipe.send({each.number: (each.exit_code, findings_of(each)) for each in verdicts if each.number in present})
 
 
-def _received(pipe: Connection) -> tuple[Path, int] | None:
+def _received(pipe: Connection) -> tuple[Path, list[Candidate]] | None:
     try:
-        request: tuple[Path, int] | None = pipe.recv()
+        request: tuple[Path, list[Candidate]] | None = pipe.recv()
     except EOFError:
         return None
     return request

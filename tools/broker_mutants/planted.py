@@ -16,20 +16,15 @@ from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
-import pyarrow as pa
-from pyarrow import parquet
-from pyspark.sql.pandas.types import to_arrow_schema
-
 from harness.broker.rules import PLANTED_BUGS
 from harness.simulation.own_process import ProcessDied, in_own_processes
 from harness.simulation.schedule import simulate_plan
-from harness.sweep import jobs
 from harness.sweep.executor import schedule_of
 from harness.sweep.sweep import Candidate
 from harness.system.scratch import scratch_folder
 from harness.verdict import ExitCode
 from tools.broker_mutants.battery import battery, import_all
-from tools.broker_mutants.judging import Judge, Judging
+from tools.broker_mutants.judging import Judge, Judging, leave
 from tools.results.rows import BUGS, Row, load, save
 
 ROUNDS = (4, 10)
@@ -85,7 +80,7 @@ def standings(
                     for slot, place in numbers
                 ]
             )
-            judge.ask(folder, len(batch))
+            judge.ask(folder, [*candidates] * len(batch))
             answers = judge.answers()
             shutil.rmtree(folder)
             for slot, place in numbers:
@@ -102,8 +97,7 @@ def leave_history(bug: str, candidate: Candidate, number: int, folder: Path) -> 
     scenario, plan = candidate.scenario.model_copy(update={"planted_bugs": [bug]}), candidate.plan
     history = simulate_plan(scenario, plan)
     left = schedule_of(history, number, f"{scenario.name}-{number:06}-{plan.seed:016x}", scenario, plan)
-    table = pa.Table.from_pylist([left.row()], schema=to_arrow_schema(jobs.HISTORIES))
-    parquet.write_table(table, folder / f"{number:06}.parquet", compression="zstd")
+    leave(left, folder)
 
 
 def record(standing: Standing) -> None:
@@ -135,7 +129,7 @@ def main() -> None:
             if isinstance(made, ProcessDied):
                 print(f"schedule {number} has no history: {made}")
 
-    with Judge(candidates) as judge, scratch_folder(small=True) as scratch:
+    with Judge() as judge, scratch_folder(small=True) as scratch:
         for standing in standings(options.bugs, candidates, judge, scratch, simulate):
             record(standing)
             print(f"{standing.bug}: {standing.schedules} schedules, found by {list(standing.found_by)}", flush=True)

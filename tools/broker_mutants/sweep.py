@@ -11,18 +11,13 @@ from itertools import count
 from pathlib import Path
 from time import process_time
 
-import pyarrow as pa
-from pyarrow import parquet
-from pyspark.sql.pandas.types import to_arrow_schema
-
 from harness.simulation.own_process import MAX_MEMORY_BYTES, ProcessDied, in_own_processes, limited
 from harness.simulation.schedule import simulate_plan
-from harness.sweep import jobs
 from harness.sweep.executor import schedule_of
 from harness.sweep.sweep import Candidate
 from tools.broker_mutants.battery import Intact
 from tools.broker_mutants.in_force import put_in_force
-from tools.broker_mutants.judging import Judging
+from tools.broker_mutants.judging import Judging, leave
 from tools.broker_mutants.trial import Simulated, Trial
 
 ROUNDS = (4, 10)
@@ -62,7 +57,7 @@ class MutantSweep:
             if judged:
                 waiting.extend(self._settle(judged, judge, before))
             if batch:
-                judge.ask(folder, len(batch))
+                judge.ask(folder, [*self.candidates] * len(batch))
             judged = batch
 
     @property
@@ -131,6 +126,5 @@ def simulated(trial: Trial, candidate: Candidate, intact: Intact, number: int, f
     except Exception as error:  # noqa: BLE001  a mutant may raise anything
         what = f"{type(error).__name__}: {error}"
         return Simulated(differs=True, cpu_s=process_time() - began_s, error=what)
-    table = pa.Table.from_pylist([left.row()], schema=to_arrow_schema(jobs.HISTORIES))
-    parquet.write_table(table, folder / f"{number:06}.parquet", compression="zstd")
+    leave(left, folder)
     return Simulated(differs=True, cpu_s=process_time() - began_s)

@@ -37,8 +37,8 @@ class Judge:
         self._answers = answers
         self.asked: list[int] = []
 
-    def ask(self, folder: Path, turns: int) -> None:
-        self.asked.append(turns)
+    def ask(self, folder: Path, candidates: Sequence[Candidate]) -> None:
+        self.asked.append(len(candidates))
 
     def answers(self) -> Answers:
         return self._answers

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from types import CodeType, FunctionType
@@ -100,7 +101,7 @@ class Answering:
         self.answer = answer
         self.folders: list[list[int]] = []
 
-    def ask(self, folder: Path, turns: int) -> None:
+    def ask(self, folder: Path, candidates: Sequence[Candidate]) -> None:
         self.folders.append(sorted(int(path.stem) for path in folder.glob("*.parquet")))
 
     def answers(self) -> Answers:
