@@ -80,6 +80,48 @@ def with_drawn(scenario: Scenario, drawn: Drawn | None) -> Scenario:
     )
 
 
+def draws_fit(scenario: Scenario, base: Scenario) -> bool:
+    """Return whether a scenario could be what a seed draws of another one, which leaves its properties to the seed.
+
+    All values are within the bounds that settings put on each other, and records fit into segments. What the other one
+    states is not asked about.
+    """
+    cluster = scenario.cluster
+    brokers = system_named(scenario.system).effective(cluster.brokers, cluster.properties)
+    replicas = [topic.replication_factor for topic in scenario.topics]
+    known = {**brokers, BROKERS: str(cluster.brokers), REPLICAS: str(min(replicas))}
+    own = [(topic.config, {**known, REPLICAS: str(topic.replication_factor)}) for topic in scenario.topics]
+    settings = [each for each in SETTINGS if each.name not in base.cluster.properties]
+    stated = {name for topic in base.topics for name in topic.config}
+    return (
+        all(fits(each, cluster.properties[each.name], known) for each in settings if each.name in cluster.properties)
+        and all(
+            fits(each, config[each.topic], of_topic)
+            for each in SETTINGS
+            for config, of_topic in own
+            if each.topic in config and each.topic not in stated
+        )
+        and all(_loads_fit(spec, _smallest_segment(brokers, scenario)) for spec in scenario.workloads)
+    )
+
+
+def _loads_fit(spec: WorkloadSpec, segment_bytes: int) -> bool:
+    """Return whether records of sizes that may be drawn fit into a segment."""
+    fields = registry.workload(spec.kind).Parameters.model_fields
+    return not any(
+        isinstance(each, Draw) and each.within_segments and 2 * spec.parameters[name] > segment_bytes
+        for name, info in fields.items()
+        if name in spec.parameters
+        for each in info.metadata
+    )
+
+
+def _smallest_segment(brokers: Mapping[str, str], scenario: Scenario) -> int:
+    """Return the size of the smallest segment of any topic, by the properties in force."""
+    of_brokers = brokers.get("log.segment.bytes", LARGEST)
+    return min(int(topic.config.get("segment.bytes", of_brokers)) for topic in scenario.topics)
+
+
 def _topic_with(topic: TopicSpec, drawn: Drawn) -> TopicSpec:
     factor = drawn.replication_factors.get(topic.name, topic.replication_factor)
     config = {**drawn.topics.get(topic.name, {}), **topic.config}
@@ -109,7 +151,7 @@ class _Drawer:
             properties=properties,
             topics=topics,
             workloads=[
-                self._load(index, spec, self._smallest_segment(properties, topics))
+                self._load(index, spec, _smallest_segment(*self._in_force(properties, topics)))
                 for index, spec in enumerate(self._scenario.workloads)
             ],
             latencies=self._latencies(brokers),
@@ -164,11 +206,16 @@ class _Drawer:
 
     # --- load and time ---
 
-    def _smallest_segment(self, properties: Mapping[str, str], topics: Mapping[str, Mapping[str, str]]) -> int:
+    def _in_force(
+        self, properties: Mapping[str, str], topics: Mapping[str, dict[str, str]]
+    ) -> tuple[dict[str, str], Scenario]:
+        """Return the properties of brokers, and the scenario with those of topics."""
         cluster = self._scenario.cluster
         brokers = self._system.effective(cluster.brokers, {**properties, **cluster.properties})
-        own = [{**topics.get(topic.name, {}), **topic.config} for topic in self._scenario.topics]
-        return min(int(each.get("segment.bytes", brokers.get("log.segment.bytes", LARGEST))) for each in own)
+        own = Drawn(topics=dict(topics))
+        return brokers, self._scenario.model_copy(
+            update={"topics": [_topic_with(topic, own) for topic in self._scenario.topics]}
+        )
 
     def _load(self, index: int, spec: WorkloadSpec, segment_bytes: int) -> dict[str, Any]:
         if not self._spec.load:

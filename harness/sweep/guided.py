@@ -1,45 +1,41 @@
 """Which schedules reach what none has reached? A search after HypoFuzz's corpus and ModelFuzz's signal.
 
-A genome is a schedule with all that its seed has drawn spelled out: faults with instants and targets, and a seed for
-clients and network. The corpus keeps, for each feature (`states.py`), the smallest schedule that shows it. A parent is
-chosen by how rare its feature is. A quarter of all schedules stays blind, as a control and for what the corpus lacks.
-Rounds are made before any of their schedules is simulated, so a search depends on its seed alone.
+A genome is a schedule with all that its seed has drawn spelled out: faults with instants, anchors and targets,
+settings, load and latencies, and a seed for clients and network. The corpus keeps, for each feature (`states.py`), the
+smallest schedule that shows it. To choose a parent, a class of features is chosen first, and then a feature of it: what
+few schedules have shown and what was seldom chosen has the best odds, so that what is new is tried at once. A quarter
+of all schedules stays blind, as a control and for what the corpus lacks. Rounds are made before any of their schedules
+is simulated, so a search depends on its seed alone.
 """
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
-from harness.contracts import registry
-from harness.contracts.targets import Role
 from harness.scenario.model import Scenario
-from harness.scenario.plan import SESSION_TIMEOUT, make_plan
+from harness.scenario.plan import make_plan
 from harness.scenario.seeds import derived_seed
-from harness.sweep.reductions import legal, settled
+from harness.sweep.mutators import Child, mutated
+from harness.sweep.reductions import settled
+from harness.sweep.states import class_of
 from harness.sweep.sweep import Candidate, schedule_seed
 
 BLIND_SHARE = 4
 """One schedule in so many is drawn from the scenario alone."""
+GROWTH = 4
+"""A round has at most one in so many of the schedules that its features come from, unless it is small."""
 TRIES = 12
-"""How often a parent is changed until a scenario comes of it that is accepted."""
-MOST_FAULTS = 12
-NEAR_S = (-0.3, -0.05, 0.0, 0.05, 0.3)
-"""How far from a transition an instant is moved."""
-OVER = (0.8, 1.2)
-"""A duration is pushed to just below and just above a time-out."""
-TIME_OUTS = (SESSION_TIMEOUT, "replica.lag.time.max.ms")
-Faults = list[dict[str, Any]]
+"""How often a parent is chosen and changed until a scenario comes of it that is accepted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parent:
-    """A schedule of the corpus."""
+    """A schedule of the corpus, as one that shows a feature."""
 
     candidate: Candidate
-    instants_s: tuple[float, ...]
-    """When it reached what was new, in seconds of load."""
+    at_s: float
+    """When it showed the feature first, in seconds of load."""
 
     @property
     def size(self) -> tuple[int, float]:
@@ -56,6 +52,8 @@ class Guide:
     seed: int
     seen: Counter[str] = field(default_factory=Counter)
     """In how many schedules each feature was seen."""
+    chosen: Counter[str] = field(default_factory=Counter)
+    """How often each feature was chosen to make a schedule from."""
     corpus: dict[str, Parent] = field(default_factory=dict)
     """The smallest schedule that shows a feature."""
     _made: int = 0
@@ -69,10 +67,9 @@ class Guide:
         """Take in what a round reached, each feature with its instant; return how many features are new."""
         known = len(self.corpus)
         for candidate, reached in zip(candidates, features, strict=True):
-            new = [instant_s for feature, instant_s in reached.items() if feature not in self.corpus]
-            parent = Parent(candidate=candidate, instants_s=tuple(sorted(set(new or reached.values()))))
-            for feature in reached:
-                self.seen[feature] += 1
+            self.seen.update(reached.keys())
+            for feature, at_s in reached.items():
+                parent = Parent(candidate=candidate, at_s=at_s)
                 if feature not in self.corpus or parent.size < self.corpus[feature].size:
                     self.corpus[feature] = parent
         return len(self.corpus) - known
@@ -96,82 +93,47 @@ class Guide:
 
     def _child(self, rng: random.Random) -> Candidate | None:
         """Return a changed schedule of the corpus; None where nothing that is accepted came of it."""
-        features = sorted(self.corpus)
-        parent = self.corpus[rng.choices(features, [1 / self.seen[feature] for feature in features])[0]]
-        scenario, seed = parent.candidate.scenario, parent.candidate.plan.seed
-        data = scenario.model_dump(mode="json")
-        for _ in range(rng.choice((1, 1, 2, 3))):
-            change = rng.choice(CHANGES)
-            if change is None:
-                seed = derived_seed(seed, "again", rng.randrange(1 << 30))
-            else:
-                data["faults"] = change(data["faults"], parent, self, rng)
-        data["faults"] = sorted(data["faults"], key=lambda fault: float(fault["at_s"]))[:MOST_FAULTS]
-        child = legal(data)
-        if child is None or (child == scenario and seed == parent.candidate.plan.seed):
+        feature, other = self._choice(rng), self._choice(rng)
+        parent = self.corpus[feature]
+        before = parent.candidate
+        child = Child(
+            base=self.scenario,
+            data=before.scenario.model_dump(mode="json"),
+            seed=before.plan.seed,
+            at_s=parent.at_s,
+            other=self.corpus[other].candidate.scenario,
+            rng=rng,
+        )
+        scenario = mutated(child)
+        if scenario is None or (scenario == before.scenario and child.seed == before.plan.seed):
             return None
-        return Candidate(scenario=child, plan=make_plan(child, seed))
+        self.chosen[feature] += 1
+        return Candidate(scenario=scenario, plan=make_plan(scenario, child.seed))
+
+    def _choice(self, rng: random.Random) -> str:
+        """Return a feature: first its class, then the feature by how rare it is.
+
+        A class has the odds of its rarest feature, times the share of its features that several schedules have shown:
+        where nearly all are of one schedule, one more says little.
+        """
+        classes: dict[str, dict[str, float]] = {}
+        for feature in sorted(self.corpus):
+            rarity = 1 / (self.seen[feature] * (1 + self.chosen[feature]))
+            classes.setdefault(class_of(feature), {})[feature] = rarity
+        odds = [max(of_class.values()) * self._seen_again(of_class) for of_class in classes.values()]
+        (of_class,) = rng.choices([*classes.values()], odds)
+        (feature,) = rng.choices([*of_class], [*of_class.values()])
+        return feature
+
+    def _seen_again(self, features: Collection[str]) -> float:
+        """Return the share of features that several schedules have shown; never zero."""
+        return (1 + sum(self.seen[feature] > 1 for feature in features)) / (1 + len(features))
 
 
-def _retargeted(faults: Faults, parent: Parent, guide: Guide, rng: random.Random) -> Faults:
-    """Return the faults, one of them on another broker."""
-    places = [place for place, each in enumerate(faults) if Role.IDS in registry.fault(each["kind"]).accepts]
-    if not places:
-        return faults
-    broker_id = rng.choice(list(guide.scenario.cluster.broker_ids))
-    return _with(faults, rng.choice(places), target=str(broker_id))
-
-
-def _moved(faults: Faults, parent: Parent, guide: Guide, rng: random.Random) -> Faults:
-    """Return the faults, one of them just before or after something new happened."""
-    if not faults or not parent.instants_s:
-        return faults
-    at_s = rng.choice(parent.instants_s) + rng.choice(NEAR_S)
-    return _with(faults, rng.randrange(len(faults)), at_s=round(max(0.0, at_s), 3))
-
-
-def _stretched(faults: Faults, parent: Parent, guide: Guide, rng: random.Random) -> Faults:
-    """Return the faults, one of them about as long as a time-out."""
-    lasting = [place for place, each in enumerate(faults) if each["duration_s"]]
-    if not lasting:
-        return faults
-    properties = guide.scenario.cluster.properties
-    time_outs_s = [float(properties[name]) / 1000 for name in TIME_OUTS if name in properties] or [2.0, 6.0]
-    return _with(faults, rng.choice(lasting), duration_s=round(rng.choice(time_outs_s) * rng.choice(OVER), 3))
-
-
-def _duplicated(faults: Faults, parent: Parent, guide: Guide, rng: random.Random) -> Faults:
-    """Return the faults, one of them twice."""
-    if not faults:
-        return faults
-    twin = rng.choice(faults)
-    at_s = min(guide.scenario.duration_s, twin["at_s"] + twin["duration_s"] + rng.choice((0.1, 0.5, 2.0)))
-    return [*faults, {**twin, "at_s": round(at_s, 3)}]
-
-
-def _dropped(faults: Faults, parent: Parent, guide: Guide, rng: random.Random) -> Faults:
-    """Return the faults without one."""
-    left_out = rng.randrange(len(faults)) if faults else -1
-    return [each for place, each in enumerate(faults) if place != left_out]
-
-
-def _spliced(faults: Faults, parent: Parent, guide: Guide, rng: random.Random) -> Faults:
-    """Return the faults until an instant, and from then on those of another schedule of the corpus."""
-    other = guide.corpus[rng.choice(sorted(guide.corpus))].candidate.scenario.model_dump(mode="json")["faults"]
-    cut_s = rng.random() * guide.scenario.duration_s
-    return [each for each in faults if each["at_s"] < cut_s] + [each for each in other if each["at_s"] >= cut_s]
-
-
-def _with(faults: Faults, changed: int, **values: Any) -> Faults:
-    return [{**each, **values} if place == changed else each for place, each in enumerate(faults)]
-
-
-Change = Callable[[Faults, Parent, Guide, random.Random], Faults]
-CHANGES: tuple[Change | None, ...] = (_retargeted, _moved, _moved, _stretched, _duplicated, _dropped, _spliced, None)
-"""None is another seed for clients and network."""
-
-
-def rounds_of(schedules: int, size: int) -> Iterable[int]:
-    """Return how many schedules each round has."""
-    whole, rest = divmod(schedules, size)
-    return [size] * whole + ([rest] if rest else [])
+def rounds_of(schedules: int, least: int) -> Iterator[int]:
+    """Yield how many schedules each round has: so many, and as soon as that is more, a share of those before it."""
+    made = 0
+    while made < schedules:
+        size = min(max(least, made // GROWTH), schedules - made)
+        yield size
+        made += size

@@ -15,8 +15,8 @@ from harness.sweep.guided import Guide, rounds_of
 from harness.sweep.summary import Summary, SweepFinding, findings_of, summarize
 from harness.sweep.sweep import DRIVER, ROUNDS, Candidate, ScheduleVerdict, Sweep, SweepProgress
 
-ROUND = 48
-"""Schedules a round: fewer are guided better, and more keep executors busy."""
+ROUND = 8
+"""Schedules of the first rounds: fewer are guided better. Later ones have more, which keeps executors busy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,5 +1,7 @@
 """A guided search: what it tries depends on its seed and on what was reached, and every schedule can be carried out."""
 
+import random
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -61,9 +63,55 @@ def test_the_corpus_keeps_the_smallest_schedule_that_shows_a_feature(scenario: S
     assert guide.corpus["own 1"].candidate == candidates[1]
 
 
+def choices_of(guide: Guide, tries: int = 2000) -> Counter[str]:
+    rng = random.Random(1)
+    return Counter(guide._choice(rng) for _ in range(tries))
+
+
+def test_a_class_with_few_features_is_chosen_as_often_as_one_with_many(scenario: Scenario) -> None:
+    guide = Guide(scenario=scenario, seed=1)
+    reached = {"deletion: waits": 1.0, **{f"partition: {number}": 1.0 for number in range(99)}}
+    guide.learn(guide.next_round(2), [reached, reached])
+    assert 800 < choices_of(guide)["deletion: waits"] < 1200
+
+
+def test_a_class_of_which_nearly_all_is_new_in_each_schedule_is_seldom_chosen(scenario: Scenario) -> None:
+    guide = Guide(scenario=scenario, seed=1)
+    reached = [{"deletion: waits": 1.0, **{f"step: {n} of {each}": 1.0 for n in range(99)}} for each in range(2)]
+    guide.learn(guide.next_round(2), reached)
+    assert choices_of(guide)["deletion: waits"] > 1900
+
+
+def test_what_few_have_shown_and_what_was_seldom_chosen_has_the_best_odds(scenario: Scenario) -> None:
+    guide = Guide(scenario=scenario, seed=1)
+    candidates = guide.next_round(4)
+    guide.learn(candidates, [{"group: common": 1.0}] * 3 + [{"group: common": 1.0, "group: rare": 1.0}])
+    before = choices_of(guide)
+    assert 3 < before["group: rare"] / before["group: common"] < 5
+    guide.chosen["group: rare"] = 7
+    after = choices_of(guide)
+    assert 0.4 < after["group: rare"] / after["group: common"] < 0.6
+    guide.learn(candidates[:1], [{"group: new": 1.0}])
+    assert choices_of(guide)["group: new"] > 1200
+
+
+def test_a_choice_is_counted_when_a_schedule_comes_of_it(scenario: Scenario) -> None:
+    guide, _ = taught(scenario)
+    tried = guide.next_round(2 * BLIND_SHARE)
+    assert guide.chosen.total() == len(tried) - len(tried) // BLIND_SHARE
+
+
+def test_most_of_what_is_tried_has_the_draws_of_its_parent(scenario: Scenario) -> None:
+    guide, first = taught(scenario)
+    tried = [each.scenario for number, each in enumerate(guide.next_round(40)) if number % BLIND_SHARE]
+    drawn = [(each.scenario.cluster, each.scenario.topics, each.scenario.workloads) for each in first]
+    assert sum((each.cluster, each.topics, each.workloads) in drawn for each in tried) > 20
+
+
 def test_rounds_have_all_schedules() -> None:
-    assert list(rounds_of(100, 48)) == [48, 48, 4]
-    assert list(rounds_of(48, 48)) == [48]
+    assert list(rounds_of(20, 8)) == [8, 8, 4]
+    assert list(rounds_of(8, 8)) == [8]
+    assert list(rounds_of(70, 8)) == [8, 8, 8, 8, 8, 10, 12, 8]
 
 
 def test_a_round_is_made_of_what_the_one_before_reached_and_each_finding_has_its_scenario(
