@@ -7,7 +7,7 @@ is replaced: the code object of each live function is.
 import functools
 import gc
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import CodeType, FunctionType
 
@@ -17,6 +17,8 @@ Place = tuple[str, int]
 """A function's qualified name and its first line: the same before and after a change, which moves no line."""
 Functions = Mapping[str, Mapping[Place, list[FunctionType]]]
 """Live functions by module of the broker and place."""
+Changed = Sequence[tuple[FunctionType, CodeType]]
+"""Functions, each with its new code."""
 
 
 class Unfit(Exception):
@@ -53,7 +55,7 @@ def changed_functions(mutant: Mutant, functions: Functions) -> list[tuple[Functi
     return changed
 
 
-def put_in_force(changed: Iterable[tuple[FunctionType, CodeType]]) -> None:
+def put_in_force(changed: Changed) -> None:
     """Let functions have new code, and forget what they returned before."""
     for function, code in changed:
         function.__code__ = code

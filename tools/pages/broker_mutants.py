@@ -53,12 +53,13 @@ _GUIDED = """\
 
     python -m tools.broker_mutants.guided SCENARIO BUG… --seeds 10
 
-plants bugs and counts the schedules until the first finding, in searches that are guided and in the same ones that
-learn nothing. The cells have the median of the seeds and the quartiles. A seed that found nothing in the *most*
-schedules that it had counts as one more, and `≥` marks a median that is such a bound. *Ratio* is blind by guided; there
-is none where blind search takes no more than one round, since the first round is blind in both.
+plants bugs, or puts mistakes of a file in force (`--mistakes FILE`), and counts the schedules until the first finding,
+in searches that are guided and in the same ones that learn nothing. The cells have the median of the seeds and the
+quartiles. A seed that found nothing in the *most* schedules that it had counts as one more, and `≥` marks a median that
+is such a bound. *Ratio* is blind by guided; there is none where blind search takes no more than one round, since the
+first round is blind in both.
 
-| planted bug | scenario | seeds | most | round | blind | guided | ratio | commit | load |
+| bug | scenario | seeds | most | round | blind | guided | ratio | commit | load |
 |---|---|---|---|---|---|---|---|---|---|"""
 _MODULES = """\
 ## Modules that are left out
