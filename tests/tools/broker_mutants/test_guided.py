@@ -3,15 +3,23 @@
 from collections.abc import Mapping, Sequence
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
+from pyarrow import parquet
 
 from harness.scenario.file import load_scenario
 from harness.sweep.guided import Guide
 from harness.sweep.sweep import Candidate
-from tools.broker_mutants.guided import Blind, OpenSearch, middle, until_found
+from harness.verdict import ExitCode
+from tests.tools.broker_mutants.test_trials import CANDIDATE, DEADLY, REPLICATION, mutant
+from tools.broker_mutants.battery import import_all
+from tools.broker_mutants.guided import Blind, OpenSearch, middle, simulating, until_found
+from tools.broker_mutants.in_force import Changed, changed_functions, live_functions
+from tools.broker_mutants.judging import Answers
 
 SMOKE = load_scenario("smoke")
+HELD, VIOLATED = ExitCode.HELD, ExitCode.VIOLATED
 
 
 class Numbered(Guide):
@@ -52,6 +60,45 @@ def test_a_blind_search_draws_what_a_guided_one_draws_that_has_learnt_nothing() 
     assert blind.next_round(2) == guided.next_round(2)
     guided.learn(first, [{"new": 0.0}] * 3)
     assert blind.next_round(8) != guided.next_round(8)
+
+
+class Reading:
+    """A judge that says FAIL of histories without an acknowledged record, and notes how many each folder has."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[int, int]] = []
+        self._answers: Answers = {}
+
+    def ask(self, folder: Path, candidates: Sequence[Candidate]) -> None:
+        rows = [row for path in folder.glob("*.parquet") for row in parquet.read_table(path).to_pylist()]
+        self.asked.append((len(rows), len(candidates)))
+        self._answers = {row["number"]: (VIOLATED if _acknowledged(row) == 0 else HELD, {}) for row in rows}
+
+    def answers(self) -> Answers:
+        return self._answers
+
+
+def _acknowledged(row: Mapping[str, Any]) -> int:
+    lines = [line for _, of_file in row["operations"] for line in of_file]
+    return sum('"kind":"send"' in line and '"type":"ok"' in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("is_changed", "expected"),
+    [pytest.param(False, [False, False], id="intact"), pytest.param(True, [True, True], id="with a mistake")],
+)
+def test_a_mistake_is_in_force_in_the_processes_of_schedules_alone(
+    is_changed: bool, expected: list[bool], tmp_path: Path
+) -> None:
+    import_all()
+    changed: Changed = changed_functions(mutant(REPLICATION, DEADLY), live_functions()) if is_changed else []
+    judge = Reading()
+    for name in ("first", "second"):
+        features, failed = simulating(changed, judge, 2)([CANDIDATE, CANDIDATE], tmp_path / name)
+        assert failed == expected
+        assert features[0] == features[1] != {}
+    assert judge.asked == [(2, 2)] * 2
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
