@@ -150,7 +150,7 @@ def carry_out(sweep: "Sweep", master: str | None, *, shrink: bool, guided: bool 
         spark = stack.enter_context(simulating())
         with SweepBars(console) as progress:
             began_s = time.monotonic()
-            rounds = search(spark, sweep, progress) if guided else []
+            tried = search(spark, sweep, progress) if guided else []
             if not guided:
                 jobs.simulate(spark, sweep, progress)
             simulated_s = time.monotonic() - began_s
@@ -160,7 +160,7 @@ def carry_out(sweep: "Sweep", master: str | None, *, shrink: bool, guided: bool 
             judging = spark_session(progress=terminal, anywhere=True)
         with judging as judge, SweepBars(console) as progress:
             if guided:
-                summary = judge_rounds(judge, sweep, rounds, progress, simulated_s=simulated_s)
+                summary = judge_rounds(judge, sweep, tried, progress, simulated_s=simulated_s)
                 _write(sweep, summary)
             else:
                 summary = _judge(judge, sweep, progress, simulated_s=simulated_s)

@@ -6,7 +6,7 @@ it is known which one it was, and the others are not lost.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
@@ -80,12 +80,12 @@ def simulate_share(
 
 
 def simulate_candidates(
-    candidates: Sequence[tuple[str, str]], numbers: Iterable[int], *, each_apart: bool = False
+    candidates: Mapping[int, tuple[str, str]], numbers: Iterable[int], *, each_apart: bool = False
 ) -> Iterator[SimulatedSchedule]:
     """Yield schedules of scenarios and plans of their own; one that breaks is an error and does not stop the others.
 
     Args:
-        candidates: Each a scenario as YAML and a plan as JSON.
+        candidates: By number, each a scenario as YAML and a plan as JSON.
         numbers: Which of them.
         each_apart: Give each schedule a process of its own, which may die.
     """

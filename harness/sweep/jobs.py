@@ -119,23 +119,25 @@ def judge_candidates(spark: SparkSession, candidates: Sequence[Candidate], root:
 
 
 def simulate_candidates(
-    spark: SparkSession, candidates: Sequence[Candidate], histories: Path, progress: SweepProgress
+    spark: SparkSession, candidates: Sequence[Candidate], histories: Path, progress: SweepProgress, first: int = 0
 ) -> None:
-    """Write the table of the histories of schedules of any scenarios; a schedule's number is the candidate's index.
+    """Write the table of the histories of schedules of any scenarios, with numbers in their order from `first` on.
 
     Raises:
         ClusterError: Spark gave the simulation up.
     """
-    texts = tuple((scenario_yaml(each.scenario), each.plan.to_json()) for each in candidates)
-    numbers = spark.range(0, len(candidates), 1, max(len(candidates), 1))
+    texts = {
+        number: (scenario_yaml(each.scenario), each.plan.to_json()) for number, each in enumerate(candidates, first)
+    }
+    numbers = spark.range(first, first + len(texts), 1, max(len(texts), 1))
     _write(spark, histories, numbers, len(texts), _simulating(_shipped(spark), "simulate_candidates", texts), progress)
 
 
-def features_in(histories: Path, candidates: int) -> list[dict[str, float]]:
-    """Return what each candidate reached, by its number; nothing of one that left no history."""
+def features_in(histories: Path, numbers: Iterable[int]) -> list[dict[str, float]]:
+    """Return what schedules reached, in the order of these numbers; nothing of one that left no history."""
     rows = (row for file in _files(histories) for row in _rows(file, ["number", FEATURES]))
     features = {row["number"]: json.loads(row[FEATURES]) for row in rows if row[FEATURES]}
-    return [features.get(number, {}) for number in range(candidates)]
+    return [features.get(number, {}) for number in numbers]
 
 
 def judge_histories(
@@ -145,7 +147,10 @@ def judge_histories(
     root: Path,
     progress: SweepProgress | None = None,
 ) -> list[ScheduleVerdict]:
-    """Judge schedules whose histories stand in a table already, as `judge_candidates` does; one candidate a number."""
+    """Judge schedules whose histories stand in a table already, as `judge_candidates` does; one candidate a number.
+
+    `histories`: a table, or a folder of tables.
+    """
     progress = progress or Unseen()
 
     def criteria(number: int) -> Criteria:
@@ -256,8 +261,11 @@ def batches(histories: Path, batch_bytes: int = BATCH_BYTES, only: Collection[in
 
 
 def _files(histories: Path) -> list[Path]:
-    """Return the files of the table, which may be a single one."""
-    return sorted(histories.glob("*.parquet")) if histories.is_dir() else [histories]
+    """Return the files of the table, which may be a single one, or of all tables in a folder."""
+    if not histories.is_dir():
+        return [histories]
+    files = [*histories.glob("*.parquet"), *histories.glob("*.parquet/*.parquet")]
+    return sorted(file for file in files if file.is_file())
 
 
 def _rows(file: Path, columns: Sequence[str]) -> Iterator[dict[str, Any]]:

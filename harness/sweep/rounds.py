@@ -3,8 +3,6 @@
 import shlex
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
 
 from pyspark.sql import SparkSession
 
@@ -19,43 +17,30 @@ ROUND = 8
 """Schedules of the first rounds: fewer are guided better. Later ones have more, which keeps executors busy."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Round:
-    """One round that was simulated."""
-
-    candidates: Sequence[Candidate]
-    histories: Path
-
-
-def search(spark: SparkSession, sweep: Sweep, progress: SweepProgress) -> list[Round]:
-    """Simulate rounds of schedules, each by what all before it have reached.
+def search(spark: SparkSession, sweep: Sweep, progress: SweepProgress) -> list[Candidate]:
+    """Simulate rounds of schedules, each by what all before it have reached; return all in the order of their numbers.
 
     Raises:
         ClusterError: Spark gave the simulation up.
     """
     guide = Guide(scenario=sweep.scenario, seed=sweep.seed)
-    rounds: list[Round] = []
+    tried: list[Candidate] = []
     for number, size in enumerate(rounds_of(sweep.schedules, ROUND)):
-        candidates = guide.next_round(size)
+        candidates, first = guide.next_round(size), len(tried)
         histories = sweep.root / ROUNDS / f"{number:04}.parquet"
-        jobs.simulate_candidates(spark, candidates, histories, progress)
-        new = guide.learn(candidates, jobs.features_in(histories, len(candidates)))
-        rounds.append(Round(candidates=candidates, histories=histories))
+        jobs.simulate_candidates(spark, candidates, histories, progress, first)
+        tried += candidates
+        new = guide.learn(candidates, jobs.features_in(histories, range(first, len(tried))))
         progress.message(f"round {number + 1}: {number_of(new, 'new feature')}, {len(guide.corpus)} in all")
-    return rounds
+    return tried
 
 
 def judge_rounds(
-    spark: SparkSession, sweep: Sweep, rounds: Sequence[Round], progress: SweepProgress, *, simulated_s: float
+    spark: SparkSession, sweep: Sweep, candidates: Sequence[Candidate], progress: SweepProgress, *, simulated_s: float
 ) -> Summary:
-    """Judge all rounds, write the verdicts, and a scenario for the first schedule of each finding."""
+    """Judge all rounds at once, write the verdicts, and a scenario for the first schedule of each finding."""
     began_s = time.monotonic()
-    candidates = [candidate for each in rounds for candidate in each.candidates]
-    verdicts: list[ScheduleVerdict] = []
-    for number, each in enumerate(rounds):
-        judged = jobs.judge_histories(spark, each.histories, each.candidates, sweep.judged / f"{number:04}", progress)
-        first = len(verdicts)
-        verdicts += (verdict.model_copy(update={"number": first + verdict.number}) for verdict in judged)
+    verdicts = jobs.judge_histories(spark, sweep.root / ROUNDS, candidates, sweep.root, progress)
     sweep.verdicts.write_text("".join(each.model_dump_json() + "\n" for each in verdicts), encoding="utf-8")
     summary = summarize(sweep, verdicts, simulated_s=simulated_s, judged_s=time.monotonic() - began_s)
     return summary.model_copy(

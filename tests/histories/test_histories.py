@@ -57,8 +57,8 @@ def seeds_of(history: History) -> list[int]:
 
 
 def simulated(candidates: list[Candidate]) -> list[pa.Table]:
-    texts = [(scenario_yaml(each.scenario), each.plan.to_json()) for each in candidates]
-    rows = [schedule.row() for schedule in simulate_candidates([*texts], range(len(texts)))]
+    texts = {n: (scenario_yaml(each.scenario), each.plan.to_json()) for n, each in enumerate(candidates)}
+    rows = [schedule.row() for schedule in simulate_candidates(texts, texts)]
     for row in rows:
         row["run_id"] += "-again"
     return [pa.Table.from_pylist([row], schema=to_arrow_schema(HISTORIES)) for row in rows]

@@ -46,7 +46,7 @@ def test_a_schedule_of_a_sweep_is_the_one_that_its_seed_gives() -> None:
 def test_candidates_are_carried_out_each_by_its_own_scenario_and_plan() -> None:
     other = scenario(PAUSE_LEADER, name="other")
     candidates = [(SMALL, make_plan(SMALL, 5)), (other, make_plan(other, 6).model_copy(update={"faults": []}))]
-    texts = [(scenario_yaml(each), plan.to_json()) for each, plan in candidates]
+    texts = {n: (scenario_yaml(each), plan.to_json()) for n, (each, plan) in enumerate(candidates)}
     without_faults, as_seeded = simulate_candidates(texts, [1, 0])
     assert (as_seeded.number, as_seeded.digest) == (0, simulate(SMALL, 5).digest())
     assert (without_faults.number, without_faults.seed, without_faults.run_id[:5]) == (1, 6, "other")

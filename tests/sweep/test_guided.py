@@ -127,10 +127,12 @@ def test_a_round_is_made_of_what_the_one_before_reached_and_each_finding_has_its
         def done(self, what: str, schedules: int, of: int, violated: int = 0) -> None:
             pass
 
-    written: list[int] = []
+    written: list[tuple[int, int]] = []
     monkeypatch.setattr(rounds, "ROUND", 3)
-    monkeypatch.setattr(jobs, "simulate_candidates", lambda spark, some, path, progress: written.append(len(some)))
-    monkeypatch.setattr(jobs, "features_in", lambda path, number: [{f"of {path.stem}": 1.0}] * number)
+    monkeypatch.setattr(
+        jobs, "simulate_candidates", lambda spark, some, path, progress, first: written.append((first, len(some)))
+    )
+    monkeypatch.setattr(jobs, "features_in", lambda path, numbers: [{f"of {path.stem}": 1.0} for _ in numbers])
     monkeypatch.setattr(
         jobs,
         "judge_histories",
@@ -141,12 +143,12 @@ def test_a_round_is_made_of_what_the_one_before_reached_and_each_finding_has_its
     sweep = Sweep(scenario=scenario, seed=1, schedules=5, root=tmp_path)
     telling = Telling()
     made = rounds.search(None, sweep, telling)  # type: ignore[arg-type]
-    assert (written, [len(each.candidates) for each in made]) == ([3, 2], [3, 2])
+    assert (written, len(made)) == ([(0, 3), (3, 2)], 5)
     assert telling.messages == ["round 1: 1 new feature, 1 in all", "round 2: 1 new feature, 2 in all"]
     summary = rounds.judge_rounds(None, sweep, made, telling, simulated_s=1.0)  # type: ignore[arg-type]
     (doubt,) = summary.doubts
     assert doubt.schedules == 5
     path = tmp_path / "found" / "schedule-000000.yaml"
-    assert doubt.replay == f"chaos run {path} --driver simulated --seed {made[0].candidates[0].plan.seed}"
-    assert load_scenario(str(path), options(None, [], [])).faults == made[0].candidates[0].scenario.faults
+    assert doubt.replay == f"chaos run {path} --driver simulated --seed {made[0].plan.seed}"
+    assert load_scenario(str(path), options(None, [], [])).faults == made[0].scenario.faults
     assert len(sweep.verdicts.read_text().splitlines()) == 5

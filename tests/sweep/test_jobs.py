@@ -26,6 +26,7 @@ from harness.sweep.jobs import (
     SHARE,
     batches,
     covered,
+    features_in,
     judge,
     judge_candidates,
     judge_histories,
@@ -108,6 +109,20 @@ def test_batches_cover_all_schedules_in_order_and_are_as_small_as_asked(spark: S
     parts = batches(sweep.histories, batch_bytes=1)
     assert [row.number for part in parts for row in part.rows] == [row.number for row in whole.rows]
     assert len(parts) == len(whole.paths) == SCHEDULES // SHARE
+
+
+def test_tables_in_a_folder_are_read_as_one(tmp_path: Path) -> None:
+    for number in range(4):
+        folder = tmp_path / f"{number // 2:04}.parquet"
+        folder.mkdir(exist_ok=True)
+        features = json.dumps({f"of {number}": 1.0})
+        made = SimulatedSchedule(number=number, run_id=f"small-{number}", seed=number, features=features)
+        table = pa.Table.from_pylist([made.row()], schema=to_arrow_schema(HISTORIES))
+        parquet.write_table(table, folder / f"part-{number}.parquet")
+    (batch,) = batches(tmp_path)
+    assert [row.number for row in batch.rows] == [0, 1, 2, 3]
+    assert features_in(tmp_path, [3, 5, 0]) == [{"of 3": 1.0}, {}, {"of 0": 1.0}]
+    assert features_in(tmp_path / "0001.parquet", range(2, 4)) == [{"of 2": 1.0}, {"of 3": 1.0}]
 
 
 def test_what_a_damaged_table_has_lost_is_not_taken_for_held(spark: SparkSession, tmp_path: Path) -> None:

@@ -100,14 +100,14 @@ def simulating(changed: Changed, judge: Judging, at_once: int) -> Simulating:
 
     def simulate(candidates: Sequence[Candidate], folder: Path) -> tuple[list[dict[str, float]], list[bool]]:
         folder.mkdir(parents=True)
-        texts = [(scenario_yaml(each.scenario), each.plan.to_json()) for each in candidates]
-        works = [partial(leave_history, changed, texts, number, folder) for number in range(len(texts))]
+        texts = {n: (scenario_yaml(each.scenario), each.plan.to_json()) for n, each in enumerate(candidates)}
+        works = [partial(leave_history, changed, texts, number, folder) for number in texts]
         for number, made in in_own_processes(works, at_once=at_once):
             if isinstance(made, ProcessDied) or made:
                 print(f"seed {candidates[number].plan.seed} has no history: {made}", flush=True)
         judge.ask(folder, candidates)
         answers = judge.answers()
-        features = jobs.features_in(folder, len(candidates))
+        features = jobs.features_in(folder, texts)
         shutil.rmtree(folder)
         codes = [answers.get(number, (ExitCode.INCONCLUSIVE, {}))[0] for number in range(len(candidates))]
         return features, [code is ExitCode.VIOLATED for code in codes]
@@ -115,7 +115,7 @@ def simulating(changed: Changed, judge: Judging, at_once: int) -> Simulating:
     return simulate
 
 
-def leave_history(changed: Changed, candidates: Sequence[tuple[str, str]], number: int, folder: Path) -> str:
+def leave_history(changed: Changed, candidates: Mapping[int, tuple[str, str]], number: int, folder: Path) -> str:
     """Leave the history of one of the candidates in a folder; return why it has none, in a sentence, or nothing.
 
     It changes the code of this process, which has to be one that is made for it.
