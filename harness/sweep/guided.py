@@ -105,7 +105,7 @@ class Guide:
             rng=rng,
         )
         scenario = mutated(child)
-        if scenario is None or (scenario == before.scenario and child.seed == before.plan.seed):
+        if scenario is None:
             return None
         self.chosen[feature] += 1
         return Candidate(scenario=scenario, plan=make_plan(scenario, child.seed))
