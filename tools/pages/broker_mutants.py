@@ -56,8 +56,8 @@ _GUIDED = """\
 plants bugs, or puts mistakes of a file in force (`--mistakes FILE`), and counts the schedules until the first finding,
 in searches that are guided and in the same ones that learn nothing. The cells have the median of the seeds and the
 quartiles. A seed that found nothing in the *most* schedules that it had counts as one more, and `≥` marks a median that
-is such a bound. *Ratio* is blind by guided; there is none where blind search takes no more than one round, since the
-first round is blind in both.
+is such a bound. *Ratio* is blind by guided, and its aim is 3; there is none where blind search takes no more than one
+round, since the first round is blind in both.
 
 | bug | scenario | seeds | most | round | blind | guided | ratio | commit | load |
 |---|---|---|---|---|---|---|---|---|---|"""
