@@ -117,7 +117,7 @@ def test_a_duration_is_pushed_over_any_time_out_of_brokers_and_clients(base: Sce
 def test_faults_of_another_schedule_come_to_their_own_instants_or_near_the_feature(
     base: Scenario, parent: Scenario, other: Scenario
 ) -> None:
-    theirs = [(fault.kind, fault.target, fault.duration_s) for fault in other.faults]
+    theirs = [(fault.kind, fault.target.text, fault.duration_s) for fault in other.faults]
     later = set()
     for before, child in changed(mutators.spliced, base, parent, other):
         assert child.faults[: len(before["faults"])] == before["faults"]
