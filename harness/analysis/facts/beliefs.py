@@ -10,7 +10,14 @@ from pyspark.sql import functions as F
 from harness.analysis.frames import LIFE_KEY, conform, in_order
 from harness.analysis.sources.state_changes import StateChanges
 from harness.analysis.tables.protocol import BELIEFS, CONTROLLER_PASSES
-from harness.events import ControllerEvent, ControllerReady, ControlSend, Election, RegistrationsRead
+from harness.events import (
+    ControllerElected,
+    ControllerEvent,
+    ControllerReady,
+    ControlSend,
+    Election,
+    RegistrationsRead,
+)
 
 _BROKER_CHANGE = "BrokerChange"
 _NS_IN_A_MS = 1_000_000
@@ -37,14 +44,17 @@ def controller_passes(state_changes: StateChanges) -> DataFrame:
     changed = (F.col("name") == _BROKER_CHANGE) & (F.col("outcome") == "ok")
     reads = F.col("ev") == RegistrationsRead.ev
     read = F.when(reads, F.struct("seq", "time_ns", "controller_epoch", "registrations"))
+    elected = F.col("ev") == ControllerElected.ev
     began_ns = F.col("time_ns") - _nanoseconds("duration_ms")
+    so_far = in_order(*LIFE_KEY, by=("seq",))
     return conform(
-        state_changes.of(ControllerReady.ev, ControllerEvent.ev, RegistrationsRead.ev)
-        .where(failover | changed | reads)
-        .withColumn("read", F.last(read, ignorenulls=True).over(in_order(*LIFE_KEY, by=("seq",))))
-        .where(~reads & (failover | (F.col("read.time_ns") >= began_ns)))
+        state_changes.of(ControllerReady.ev, ControllerEvent.ev, RegistrationsRead.ev, ControllerElected.ev)
+        .where(failover | changed | reads | elected)
+        .withColumn("read", F.last(read, ignorenulls=True).over(so_far))
+        .withColumn("elected_ns", F.last(F.when(elected, F.col("time_ns")), ignorenulls=True).over(so_far))
+        .where(~reads & ~elected & (failover | (F.col("read.time_ns") >= began_ns)))
         .withColumn("name", F.when(failover, "failover").otherwise(F.col("name")))
-        .withColumn("began_ns", F.when(failover, F.col("read.time_ns")).otherwise(began_ns))
+        .withColumn("began_ns", F.when(failover, F.col("elected_ns")).otherwise(began_ns))
         .withColumn("controller_epoch", F.col("read.controller_epoch"))
         .withColumn("brokers", _brokers("read.registrations"))
         .withColumn("czxids", _czxids("read.registrations")),

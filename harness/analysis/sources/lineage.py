@@ -108,7 +108,9 @@ LINEAGE: dict[str, Origin] = {
     "registrations": _znodes("/brokers/ids/…") | _state_changes("broker_registered", "leave_request"),
     "broker_logs": _state_changes("broker_registered"),
     "quorum_terms": _state_changes("controller_elected", "controller_resigned"),
-    "controller_passes": _state_changes("controller_event", "controller_ready", "registrations_read"),
+    "controller_passes": _state_changes(
+        "controller_elected", "controller_event", "controller_ready", "registrations_read"
+    ),
     "beliefs": _state_changes("election", "ctl_send", "registrations_read"),
     "follower_watermarks": _state_changes("append", "hw", "log_start"),
     "leader_isrs": _state_changes("hw"),

@@ -1328,6 +1328,7 @@ def controllers_decide(out: RunWriter) -> None:
         return RegistrationsRead(controller_epoch=1, registrations=[*registrations])
 
     lines = [
+        ControllerElected(controller_epoch=1, epoch_zk_version=1),
         _decided([7]),  # before anything was read
         read(*REGISTERED),
         _decided([1, 2]),
@@ -1360,6 +1361,8 @@ def test_a_decision_has_what_its_controller_had_read(rows: Rows) -> None:
 def test_a_pass_has_what_its_controller_found(rows: Rows) -> None:
     table = rows(controllers_decide, "controller_passes")
     assert {(row["name"], *row["brokers"]) for row in table} == {("failover", 1, 2), ("BrokerChange", 1, 3)}
+    (failover,) = (row for row in table if row["name"] == "failover")
+    assert failover["time_ns"] - failover["began_ns"] == 4 * MS, "it began with the election, four lines before"
 
 
 def _loaded(start: int, *, clean: bool) -> Recovery:
