@@ -54,7 +54,7 @@ def controller_passes(state_changes: StateChanges) -> DataFrame:
         .withColumn("elected_ns", F.last(F.when(elected, F.col("time_ns")), ignorenulls=True).over(so_far))
         .where(~reads & ~elected & (failover | (F.col("read.time_ns") >= began_ns)))
         .withColumn("name", F.when(failover, "failover").otherwise(F.col("name")))
-        .withColumn("began_ns", F.when(failover, F.col("elected_ns")).otherwise(began_ns))
+        .withColumn("began_ns", F.when(failover, F.coalesce("elected_ns", F.col("read.time_ns"))).otherwise(began_ns))
         .withColumn("controller_epoch", F.col("read.controller_epoch"))
         .withColumn("brokers", _brokers("read.registrations"))
         .withColumn("czxids", _czxids("read.registrations")),

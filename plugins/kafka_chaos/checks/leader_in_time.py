@@ -37,7 +37,9 @@ class LeaderInTime(Check):
     )
     needs: ClassVar[tuple[str, ...]] = ("partition_states", "registrations", "controller_epochs")
     reads: ClassVar[tuple[str, ...]] = ("controller_passes", "fault_windows", "topics")
-    judges_without: ClassVar[tuple[str, ...]] = ("controller_event", "controller_ready", "registrations_read")
+    judges_without: ClassVar[tuple[str, ...]] = (
+        *("controller_elected", "controller_event", "controller_ready", "registrations_read"),
+    )
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a version of a partition's state that should have been replaced."""

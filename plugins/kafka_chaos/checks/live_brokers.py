@@ -2,9 +2,9 @@
 
 ZooKeeper has the truth. A notification makes the controller read all registrations again (Kafka's
 `KafkaController.processBrokerChange`; at a failover `initializeControllerContext`). The read is at most as old as the
-beginning of that event, and later decisions follow from it: no election and no UpdateMetadata takes a broker that was
-gone for alive, and none leaves out a broker that was there. While the controller handles a change it may still use the
-read before, as it handles brokers that came before those that went.
+beginning of that event, which is the election at a failover, and later decisions follow from it: no election and no
+UpdateMetadata takes a broker that was gone for alive, and none leaves out a broker that was there. While the controller
+handles a change it may still use the read before, as it handles brokers that came before those that went.
 """
 
 from typing import ClassVar
@@ -34,6 +34,7 @@ class LiveBrokers(Check):
     needs: ClassVar[tuple[str, ...]] = ("beliefs", "registrations")
     reads: ClassVar[tuple[str, ...]] = ("controller_passes", "fault_windows")
     fields: ClassVar[tuple[str, ...]] = ("ctl_send.live_brokers", "ctl_send.queued_ms")
+    judges_without: ClassVar[tuple[str, ...]] = ("controller_elected",)
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a broker that a controller has wrong in one line."""
