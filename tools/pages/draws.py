@@ -109,7 +109,7 @@ def _motifs() -> Iterator[str]:
 
 def _step(step: MotifStep) -> str:
     when = f"{step.offset_s:g} s after `{step.after}`" if step.after else f"at {step.delay_s:g} s"
-    return f"`{step.kind}` {when}"
+    return f"`{step.kind}` {when}{', overlapping' if step.overlaps else ''}"
 
 
 PAGES = (Page(path="docs/reference/draws.md", text=page),)
