@@ -123,7 +123,8 @@ class Kill(Fault):
         log_end = injection.state["log_ends"][str(broker)]
         only_controller = any(each.broker_id == broker for each in (await context.driver.status()).quorum)
         restarted, ended = "a new process has started", "process gone"
-        unregistered = f"process gone, registration of session {old_session} gone"
+        registration = f"registration of session {old_session}" if old_session else "registration of the life before"
+        unregistered = f"process gone, {registration} gone"
 
         async def look() -> str:
             status = (await context.driver.status()).broker(broker)
