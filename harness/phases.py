@@ -27,12 +27,18 @@ from harness.judging.needs import require_evidence
 from harness.progress import Logged, Progress, number_of
 from harness.run.emits import logged_by
 from harness.run.run import Run
-from harness.scenario.capabilities import require_capabilities, required_capabilities, slows_zookeeper, traces_syncs
+from harness.scenario.capabilities import (
+    needed_by,
+    require_capabilities,
+    required_capabilities,
+    slows_zookeeper,
+    traces_syncs,
+)
 from harness.scenario.draws import with_drawn
 from harness.scenario.external import claimed, place_of, require_owned
 from harness.scenario.file import scenario_of, scenario_yaml
 from harness.scenario.model import Scenario
-from harness.scenario.plan import Plan, make_plan
+from harness.scenario.plan import Plan, load_plan, make_plan
 from harness.scenario.used_plugins import write_plugins
 from harness.store.folder import RunFolder
 from harness.store.phase_log import GATHERING, Phase, record_phase
@@ -125,7 +131,7 @@ def start(
         zookeeper_servers=scenario.cluster.zookeeper_servers,
         controllers=scenario.cluster.controllers,
         separate_controllers=scenario.cluster.separate_controllers,
-        needs=required_capabilities(scenario),
+        needs=required_capabilities(scenario) | needed_by(load_plan(folder.plan)),
         zookeeper_syncs=slows_zookeeper(scenario),
         sync_traces=traces_syncs(scenario),
         external=place_of(scenario),

@@ -16,7 +16,7 @@ from harness.contracts.registry import Kind
 from harness.contracts.targets import Role, Target
 from harness.errors import Refused
 from harness.scenario.model import Scenario
-from harness.scenario.plan import make_plan
+from harness.scenario.plan import Plan, make_plan
 
 
 def require_capabilities(scenario: Scenario) -> None:
@@ -86,6 +86,11 @@ def required_capabilities(scenario: Scenario) -> frozenset[str]:
     """Return the names of the capabilities that a scenario needs."""
     faults = {capability for kind, _ in scenario.kinds for capability in registry.fault(kind).requires}
     return frozenset(faults | {"clients"})
+
+
+def needed_by(plan: Plan) -> frozenset[str]:
+    """Return the capabilities that the faults of a plan need, by name: motifs have kinds that no scenario states."""
+    return frozenset(capability for fault in plan.faults for capability in registry.fault(fault.fault).requires)
 
 
 def slows_zookeeper(scenario: Scenario) -> bool:

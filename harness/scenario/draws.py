@@ -18,6 +18,7 @@ from harness.scenario.model import DrawSpec, Latencies, Scenario, TopicSpec, Wor
 from harness.scenario.seeds import derived_seed
 from harness.scenario.settings import BROKERS, REPLICAS, SETTINGS, Setting, fits
 from harness.store.result import StoredModel
+from harness.values import PYTHON
 
 OF_LOAD = 0.5
 """How often a parameter of the load is drawn at all."""
@@ -195,7 +196,12 @@ class _Drawer:
 
     def _drawable(self) -> list[Setting]:
         groups = set(self._spec.settings)
-        return [each for each in SETTINGS if each.group in groups and (each.quorum or self._system.zookeeper)]
+        built_in, zookeeper = self._system.name == PYTHON, self._system.zookeeper
+        return [
+            each
+            for each in SETTINGS
+            if each.group in groups and (each.quorum or zookeeper) and (each.kafka or built_in)
+        ]
 
     def _value(self, setting: Setting, odds: float, known: Mapping[str, str], topic: str = "") -> str | None:
         rng = self._rng("setting", setting.name, topic)

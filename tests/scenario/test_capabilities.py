@@ -12,7 +12,7 @@ from harness.contracts.targets import parse_target
 from harness.errors import PluginError, Refused
 from harness.scenario import capabilities
 from harness.scenario.file import read_scenario
-from harness.scenario.model import FaultSpec, Scenario, StepSpec
+from harness.scenario.model import FaultSpec, MixKind, MixSpec, Scenario, StepSpec
 from harness.scenario.plan import make_plan
 from tests.fake_cluster import FakeCluster
 
@@ -113,6 +113,14 @@ def test_zookeeper_syncs_what_it_writes_where_its_syncs_may_be_slow(target: str,
 def test_the_target_of_a_step_is_a_role_of_a_broker() -> None:
     steps = [StepSpec(inject="slow-sync", target="A")]
     assert not capabilities.slows_zookeeper(scenario("kill").model_copy(update={"faults": [], "steps": steps}))
+
+
+def test_a_motif_brings_the_relay_that_it_needs() -> None:
+    kinds = [MixKind(kind="bounce")]
+    mix = MixSpec(count=1, settle_s=3, motifs=["creation-unanswered"], kinds=kinds)
+    mixed = scenario("kill").model_copy(update={"faults": [], "mix": mix, "duration_s": 60.0})
+    assert "zookeeper-replies" not in capabilities.required_capabilities(mixed)
+    assert "zookeeper-replies" in capabilities.needed_by(make_plan(mixed, 1))
 
 
 def test_disks_of_kafka_fail_only_where_a_process_can_be_traced(

@@ -108,6 +108,7 @@ def test_bounds_hold_between_what_is_drawn() -> None:
     [
         pytest.param("simulated", "python", True, True, id="all of it in virtual time"),
         pytest.param("process", "python", True, False, id="real disks take the time that they take"),
+        pytest.param("process", "kafka:3.9.1", True, False, id="Kafka with ZooKeeper"),
         pytest.param("process", "kafka:4.4.0", False, False, id="since 4.0 Kafka refuses small segments"),
     ],
 )
@@ -117,6 +118,8 @@ def test_a_driver_and_a_system_get_what_they_can(driver: str, system: str, segme
     )
     drawn = [plan.drawn for plan, _ in drawn_scenarios(text + LOAD + DRAWS) if plan.drawn is not None]
     assert any("log.segment.bytes" in each.properties for each in drawn) is segments
+    small_indexes = any("log.index.size.max.bytes" in each.properties for each in drawn)
+    assert small_indexes is (system == "python"), "a follower of Kafka does not bear them"
     assert any(each.latencies.any for each in drawn) is latencies
 
 

@@ -46,7 +46,7 @@ def _settings_head() -> str:
 
 
 def _settings() -> Iterator[str]:
-    yield "| group | property | topic's | values | odds | bounds | without ZooKeeper |"
+    yield "| group | property | topic's | values | odds | bounds | drawn for |"
     yield "|---|---|---|---|---|---|---|"
     for each in SETTINGS:
         topic = f"`{each.topic}`" if each.topic else ""
@@ -54,7 +54,9 @@ def _settings() -> Iterator[str]:
         if each.of_policy:
             odds, bounds = "0", f"topics of their own policy `{each.of_policy}`"
         cells = [each.group, f"`{each.name}`", topic, each.values.described(), odds, bounds]
-        yield f"| {' | '.join(cells)} | {'' if each.quorum else 'not drawn'} |"
+        with_zookeeper = "" if each.quorum else "brokers with ZooKeeper"
+        drawn_for = with_zookeeper if each.kafka else "the built-in broker"
+        yield f"| {' | '.join(cells)} | {drawn_for} |"
 
 
 def _bounds(setting: Setting) -> str:
