@@ -131,7 +131,7 @@ def start(
         zookeeper_servers=scenario.cluster.zookeeper_servers,
         controllers=scenario.cluster.controllers,
         separate_controllers=scenario.cluster.separate_controllers,
-        needs=required_capabilities(scenario) | needed_by(load_plan(folder.plan)),
+        needs=required_capabilities(scenario) | needed_by(scenario, load_plan(folder.plan)),
         zookeeper_syncs=slows_zookeeper(scenario),
         sync_traces=traces_syncs(scenario),
         external=place_of(scenario),

@@ -95,7 +95,7 @@ class Setting:
     kafka: bool = True
     """Whether it is drawn for Apache Kafka, too.
 
-    A follower of Kafka that appends several batches at once fills a small index and stops replicating
+    A follower of Kafka that appends several batches at once may fill a small index and stop replicating
     (`kafka-full-time-index` in results/bugs.json, on 3.9.1 and 4.4.0).
     """
 

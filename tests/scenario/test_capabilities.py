@@ -120,7 +120,24 @@ def test_a_motif_brings_the_relay_that_it_needs() -> None:
     mix = MixSpec(count=1, settle_s=3, motifs=["creation-unanswered"], kinds=kinds)
     mixed = scenario("kill").model_copy(update={"faults": [], "mix": mix, "duration_s": 60.0})
     assert "zookeeper-replies" not in capabilities.required_capabilities(mixed)
-    assert "zookeeper-replies" in capabilities.needed_by(make_plan(mixed, 1))
+    assert "zookeeper-replies" in capabilities.needed_by(mixed, make_plan(mixed, 1))
+
+
+@pytest.mark.parametrize(
+    ("system", "lacking", "needed"),
+    [
+        pytest.param("python", "", True, id="the built-in broker's disks fail"),
+        pytest.param("python", "no libfiu", False, id="what the machine lacks keeps no cluster from starting"),
+        pytest.param("kafka:3.9.1", "", False, id="Kafka's syncs may be traced meanwhile"),
+    ],
+)
+def test_a_motif_makes_disks_fail_where_they_can(
+    drivers: dict[str, dict[str, str]], system: str, lacking: str, needed: bool
+) -> None:
+    drivers["process"] = {"disk-errors": lacking} if lacking else {}
+    mix = MixSpec(count=1, settle_s=3, motifs=["last-member-loses-disk"], kinds=[MixKind(kind="bounce")])
+    mixed = scenario("kill").model_copy(update={"faults": [], "mix": mix, "duration_s": 60.0, "system": system})
+    assert ("disk-errors" in capabilities.needed_by(mixed, make_plan(mixed, 1))) is needed
 
 
 def test_disks_of_kafka_fail_only_where_a_process_can_be_traced(
