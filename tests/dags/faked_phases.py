@@ -66,9 +66,9 @@ def install(answers: Mapping[str, Sequence[str]]) -> None:
         reason = "" if verdict == PASS else f"{verdict} it is"
         return Checked(checks=[CheckResult(check="I1", promise="p", verdict=SystemVerdict[verdict], reason=reason)])
 
-    def write(folder: RunFolder, *, alone: bool) -> Path:
-        folder.report.write_text("a page that stands alone" if alone else "page")
-        return folder.report
+    def write(run: Run, *, alone: bool) -> Path:
+        run.folder.report.write_text("a page that stands alone" if alone else "page")
+        return run.folder.report
 
     suite = SuiteResult(suite="s", verdict=SystemVerdict.PASS, evaluated=1, unsuccessful=0)
     vars(phases).update(create_from=create_from, driver_of=driver_of, drive_cluster=drive, collect_from=collect)

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Coroutine
@@ -44,7 +45,7 @@ def test_leader(kafka_cluster):
     assert errors == [None]
 
 def test_all_are_back_and_names_are_apart(kafka_cluster):
-    assert {broker.state for broker in kafka_cluster.status().brokers} == {ProcessState.RUNNING}
+    assert {broker.state for broker in kafka_cluster.status().brokers} == {"running"}
     assert kafka_cluster.topic("orders").endswith("-orders")
 
 def test_held(kafka_cluster):
@@ -59,7 +60,7 @@ def test_held(kafka_cluster):
 def test_session_pause_and_fault(kafka_cluster):
     kafka_cluster.expire_session(1)
     kafka_cluster.pause(2)
-    assert kafka_cluster.status().broker(2).state == ProcessState.PAUSED
+    assert kafka_cluster.status().broker(2).state == "paused"
     kafka_cluster.resume(2)
     with kafka_cluster.fault("pause", target="1", duration_s=30) as effect:
         assert effect.verdict.name == "CONFIRMED"
@@ -75,7 +76,6 @@ def test_that_fails(kafka_cluster):
 ON_KAFKA = """
 import pytest
 from kafka_chaos.api import ClusterError
-from harness.system.process_state import ProcessState
 
 pytestmark = pytest.mark.kafka_cluster(system="{system}")
 
@@ -126,7 +126,7 @@ def test_the_original_is_disturbed_in_the_same_way(system: str, tmp_path: Path) 
     shown = pytest_in(tmp_path, ON_KAFKA.format(system=system, has_zookeeper=kafka.zookeeper))
     assert "3 passed, 1 error" in shown, shown[-4000:]
     section = shown.partition("state changes of kafka_cluster")[2]
-    assert "become_leader  topic=test_whose_fixture_fails-4-orders" in section
+    assert re.search("become_(leader|follower)  topic=test_whose_fixture_fails-4-orders", section)
 
 
 MARKED = """
