@@ -6,6 +6,7 @@ the others only where they compete for time or brokers.
 
 import math
 import random
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -279,14 +280,13 @@ class Mix:
 
 def _winner(kinds: list[MixKind], seed: int) -> MixKind:
     """Return a kind by weight: each draws an instant with its weight as the rate, and the earliest wins."""
-
-    def instant(number: int) -> float:
-        kind = kinds[number]
-        same_before = sum(other.kind == kind.kind for other in kinds[:number])
-        drawn_share = (derived_seed(seed, "lot", kind.kind, same_before) + 1) / 2**63
-        return -math.log(drawn_share) / kind.weight
-
-    return kinds[min(range(len(kinds)), key=instant)]
+    instants = []
+    same_before: Counter[str] = Counter()
+    for kind in kinds:
+        drawn_share = (derived_seed(seed, "lot", kind.kind, same_before[kind.kind]) + 1) / 2**63
+        same_before[kind.kind] += 1
+        instants.append(-math.log(drawn_share) / kind.weight)
+    return kinds[instants.index(min(instants))]
 
 
 def disturbed_s(windows: Iterable[PlannedWindow]) -> float:

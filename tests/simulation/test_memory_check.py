@@ -340,7 +340,7 @@ def test_what_lasts_is_written_down(monkeypatch: pytest.MonkeyPatch, lasts: bool
     texts = iter([["a", "b"], ["b", "c"]] if lasts else [["a"], ["b"]])
     last: list[str] = ["b"] if lasts else []
 
-    monkeypatch.setattr(compare, "_now", lambda _: {1: next(texts, last)})
+    monkeypatch.setattr(compare, "_now", lambda _, before=None: {(1, "logs"): next(texts, last)})
     history = simulate(SHORT, 3)
     lines = [each.event for each in history.logs[1].events if isinstance(each.event, Holdings)]
     assert lines[-1].differences == last
@@ -383,13 +383,31 @@ def test_nothing_is_compared_while_the_controller_has_events_to_handle(monkeypat
 
 
 async def test_looks_at_a_busy_cluster_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    looks = iter([None, {1: ["a", "b"], 2: ["c"]}, None, {1: ["b"], 2: []}])
-    last: dict[int, list[str]] = {1: ["a", "b"]}
-    monkeypatch.setattr(compare, "_now", lambda _: next(looks, last))
+    first = {(1, "logs"): ["a", "b"], (2, "logs"): ["c"], (2, "groups"): []}
+    looks = iter([None, first, None, {(1, "logs"): ["b"], (2, "logs"): []}])
+    compared: list[Any] = []
+
+    def look(_: object, before: Any = None) -> Any:
+        compared.append(before)
+        return next(looks, {(1, "logs"): ["a", "b"]})
+
+    monkeypatch.setattr(compare, "_now", look)
     cluster: Any = None
     assert await compare.differences_at_rest(cluster) == {1: ["b"], 2: []}
-    monkeypatch.setattr(compare, "_now", lambda _: None)
+    assert compared[:5] == [None, None, first, first, {(1, "logs"): ["b"], (2, "logs"): [], (2, "groups"): []}]
+    monkeypatch.setattr(compare, "_now", lambda _, before=None: None)
     assert await compare.differences_at_rest(cluster) == {}
+
+
+def test_only_what_differed_is_compared_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    def look(rest: AtRest) -> None:
+        first = compare._now(rest.cluster)
+        assert first is not None
+        assert {name for _, name in first} >= {"logs", "followers", "controller"}
+        some = (controller(rest), "logs")
+        assert set(compare._now(rest.cluster, {**first, some: ["end"]}) or ()) == {some}
+
+    at_rest(monkeypatch, SHORT, look)
 
 
 def controller(rest: AtRest) -> int:

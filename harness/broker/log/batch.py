@@ -12,7 +12,7 @@ from typing import NamedTuple
 from crc32c import crc32c
 
 from harness.broker.log.compression import BadCompression, compress, decompress
-from harness.broker.log.records import MalformedRecords, Record, decode_records, encode_records
+from harness.broker.log.records import MalformedRecords, Record, decode_records, deltas, encode_records
 
 HEADER_BYTES = 61
 MAGIC = 2
@@ -263,12 +263,14 @@ def record_reaching(batch: Buffer, timestamp_ms: int, first_offset: int) -> tupl
 
     For an opaque batch, return its first offset, with its largest timestamp.
     """
+    header = parse_header(batch)
     try:
-        records = parse_records(batch)
+        for timestamp_delta, offset_delta in deltas(records_section(batch, header)):
+            offset = header.base_offset + offset_delta
+            stamp_ms = header.max_timestamp if header.is_log_append_time else header.base_timestamp + timestamp_delta
+            if stamp_ms >= timestamp_ms and offset >= first_offset:
+                return offset, stamp_ms
     except MalformedRecords:
-        header = parse_header(batch)
-        if header.last_offset < first_offset:
-            return None
-        return max(header.base_offset, first_offset), header.max_timestamp
-    reaching = (each for each in records if each.timestamp_ms >= timestamp_ms and each.offset >= first_offset)
-    return next(((record.offset, record.timestamp_ms) for record in reaching), None)
+        if header.last_offset >= first_offset:
+            return max(header.base_offset, first_offset), header.max_timestamp
+    return None

@@ -5,7 +5,7 @@ timestamp, and for its own batches (committed offsets).
 Format: Kafka's `DefaultRecord`; all lengths are zigzag varints.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from harness.values import value_class
 
@@ -97,18 +97,30 @@ def count_records(payload: bytes) -> int:
 
 def has_incremental_offsets(payload: bytes) -> bool:
     """Whether the records of a counted section have the offsets 0, 1, 2 … in their batch."""
-    position = expected = 0
+    try:
+        return all(delta == expected for expected, (_, delta) in enumerate(deltas(payload)))
+    except MalformedRecords:
+        return False
+
+
+def deltas(payload: bytes) -> Iterator[tuple[int, int]]:
+    """Yield what each record of an uncompressed section adds to its batch's base timestamp and base offset.
+
+    Raises:
+        MalformedRecords: a length is impossible, or the section ends within the deltas of a record.
+    """
+    position = 0
     try:
         while position < len(payload):
             size, start = _read_varint(payload, position)
-            _, position = _read_varint(payload, start + 1)
-            delta, _ = _read_varint(payload, position)
-            if delta != expected:
-                return False
-            expected, position = expected + 1, start + size
-    except IndexError:
-        return False
-    return True
+            if size < _MIN_RECORD_BYTES:
+                raise MalformedRecords("a record has an impossible length")
+            timestamp_delta, position = _read_varint(payload, start + 1)
+            offset_delta, _ = _read_varint(payload, position)
+            yield timestamp_delta, offset_delta
+            position = start + size
+    except IndexError as error:
+        raise MalformedRecords("a record is cut short") from error
 
 
 def _read_record(payload: bytes, position: int, base_offset: int, base_timestamp_ms: int) -> tuple[Record, int]:

@@ -4,6 +4,7 @@ At rest means that the load has ended and no fault is in force.
 """
 
 import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from harness.broker.server import Broker
 from harness.broker.zookeeper.znodes import MalformedZnode
@@ -41,16 +42,25 @@ async def differences_at_rest(cluster: SimulatedCluster) -> dict[int, list[str]]
     end_s, lasting = clock() + AT_REST_S, _now(cluster)
     while (lasting is None or any(lasting.values())) and clock() < end_s:
         await asyncio.sleep(LOOK_EVERY_S)
-        now = _now(cluster)
-        if lasting is None or now is None:
-            lasting = lasting or now
-            continue
-        lasting = {key: [each for each in found if each in now.get(key, ())] for key, found in lasting.items()}
-    return lasting or {}
+        if lasting is None:
+            lasting = _now(cluster)
+        elif (now := _now(cluster, lasting)) is not None:
+            lasting = {key: [each for each in found if each in now.get(key, ())] for key, found in lasting.items()}
+    differences: dict[int, list[str]] = {}
+    for (broker_id, _), found in (lasting or {}).items():
+        differences.setdefault(broker_id, []).extend(found)
+    return differences
 
 
-def _now(cluster: SimulatedCluster) -> dict[int, list[str]] | None:
-    """Return what differs at present; None while the controller has events to handle."""
+Differences = Mapping[tuple[int, str], Sequence[str]]
+"""What each comparison found on each broker."""
+
+
+def _now(cluster: SimulatedCluster, before: Differences | None = None) -> Differences | None:
+    """Return what differs at present; None while the controller has events to handle.
+
+    `before`: the answer of the look before, so that only what differed then is compared again.
+    """
     running = {key: each for key, each in cluster.brokers.items() if each.state is ProcessState.RUNNING}
     brokers = {key: each.broker for key, each in running.items() if each.broker is not None and each.broker.ledger}
     try:
@@ -61,19 +71,22 @@ def _now(cluster: SimulatedCluster) -> dict[int, list[str]] | None:
         return {}
     if _is_busy(brokers.get(znodes.controller)):
         return None
+    comparisons: dict[str, Callable[[int, Broker], Iterable[str]]] = {
+        "controller": lambda _, broker: of_controller(broker, znodes, brokers),
+        "configurations": lambda _, broker: of_configurations(broker, znodes),
+        "producer ids": lambda _, broker: of_producer_ids(broker, brokers),
+        "replicas": lambda _, broker: of_replicas(broker, znodes),
+        "metadata": lambda _, broker: of_metadata(broker, znodes),
+        "followers": lambda _, broker: of_followers(broker, znodes, brokers),
+        "groups": lambda _, broker: of_groups(broker, znodes),
+        "transactions": lambda _, broker: of_transactions(broker, znodes),
+        "logs": lambda key, broker: of_logs(broker, running[key].disks),
+    }
     return {
-        key: [
-            *of_controller(broker, znodes, brokers),
-            *of_configurations(broker, znodes),
-            *of_producer_ids(broker, brokers),
-            *of_replicas(broker, znodes),
-            *of_metadata(broker, znodes),
-            *of_followers(broker, znodes, brokers),
-            *of_groups(broker, znodes),
-            *of_transactions(broker, znodes),
-            *of_logs(broker, running[key].disks),
-        ]
+        (key, name): list(compared(key, broker))
         for key, broker in brokers.items()
+        for name, compared in comparisons.items()
+        if before is None or before.get((key, name))
     }
 
 
