@@ -1,5 +1,6 @@
 """The base of all models of a scenario, parameters of plugins too: strict in keys, types and numbers."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +21,25 @@ class Size:
 @dataclass(frozen=True, slots=True)
 class OfZookeeper:
     """Marks a parameter of a plugin that needs ZooKeeper: without it the parameter is refused."""
+
+
+@dataclass(frozen=True, slots=True)
+class BetweenProperties:
+    """Marks a parameter of a workload that a broker refuses outside of two of its properties, both inclusive."""
+
+    low: str
+    high: str
+
+    def refusal(self, value: float, in_force: Mapping[str, str]) -> str:
+        """Return why brokers with these properties refuse a value; empty if they do not, or do not have them."""
+        if self.low in in_force and value < float(in_force[self.low]):
+            return f"brokers refuse {value:g}: their {self.low} is {in_force[self.low]}"
+        if self.high in in_force and value > float(in_force[self.high]):
+            return f"brokers refuse {value:g}: their {self.high} is {in_force[self.high]}"
+        return ""
+
+
+SESSION_TIMEOUTS = BetweenProperties("group.min.session.timeout.ms", "group.max.session.timeout.ms")
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from pydantic import Field, ValidationError
+from pydantic.fields import FieldInfo
 
 from harness.cluster.driver import RunExecutor
 from harness.cluster.systems.system import system_named
 from harness.contracts import registry
-from harness.contracts.parameters import Draw
+from harness.contracts.parameters import BetweenProperties, Draw
 from harness.scenario.model import DrawSpec, Latencies, Scenario, TopicSpec, WorkloadSpec
 from harness.scenario.seeds import derived_seed
 from harness.scenario.settings import BROKERS, REPLICAS, SETTINGS, Setting, fits
@@ -102,19 +103,28 @@ def draws_fit(scenario: Scenario, base: Scenario) -> bool:
             for config, of_topic in own
             if each.topic in config and each.topic not in stated
         )
-        and all(_loads_fit(spec, _smallest_segment(brokers, scenario)) for spec in scenario.workloads)
+        and all(_loads_fit(spec, brokers, scenario) for spec in scenario.workloads)
     )
 
 
-def _loads_fit(spec: WorkloadSpec, segment_bytes: int) -> bool:
-    """Return whether records of sizes that may be drawn fit into a segment."""
+def _loads_fit(spec: WorkloadSpec, brokers: Mapping[str, str], scenario: Scenario) -> bool:
+    """Return whether brokers take each parameter that may be drawn."""
     fields = registry.workload(spec.kind).Parameters.model_fields
-    return not any(
-        isinstance(each, Draw) and each.within_segments and 2 * spec.parameters[name] > segment_bytes
+    return all(
+        _parameter_fits(info, spec.parameters[name], brokers, scenario)
         for name, info in fields.items()
         if name in spec.parameters
-        for each in info.metadata
     )
+
+
+def _parameter_fits(info: FieldInfo, value: Any, brokers: Mapping[str, str], scenario: Scenario) -> bool:
+    """Return whether records of a size fit into a segment, and a value between the properties that bound it."""
+    for each in info.metadata:
+        if isinstance(each, Draw) and each.within_segments and 2 * value > _smallest_segment(brokers, scenario):
+            return False
+        if isinstance(each, BetweenProperties) and each.refusal(value, brokers):
+            return False
+    return True
 
 
 def _smallest_segment(brokers: Mapping[str, str], scenario: Scenario) -> int:
@@ -152,7 +162,7 @@ class _Drawer:
             properties=properties,
             topics=topics,
             workloads=[
-                self._load(index, spec, _smallest_segment(*self._in_force(properties, topics)))
+                self._load(index, spec, *self._in_force(properties, topics))
                 for index, spec in enumerate(self._scenario.workloads)
             ],
             latencies=self._latencies(brokers),
@@ -223,7 +233,7 @@ class _Drawer:
             update={"topics": [_topic_with(topic, own) for topic in self._scenario.topics]}
         )
 
-    def _load(self, index: int, spec: WorkloadSpec, segment_bytes: int) -> dict[str, Any]:
+    def _load(self, index: int, spec: WorkloadSpec, brokers: Mapping[str, str], scenario: Scenario) -> dict[str, Any]:
         if not self._spec.load:
             return {}
         model = registry.workload(spec.kind).Parameters
@@ -234,7 +244,7 @@ class _Drawer:
             if draw is None or name in spec.parameters or rng.random() >= OF_LOAD:
                 continue
             candidate = {**own, name: rng.choice(draw.choices)}
-            if draw.within_segments and 2 * candidate[name] > segment_bytes:
+            if not _parameter_fits(info, candidate[name], brokers, scenario):
                 continue
             try:
                 model.model_validate({**spec.parameters, **candidate})

@@ -14,6 +14,7 @@ from harness.broker.rules import PLANTED_BUGS
 from harness.cluster.broker_properties import LOG_DIRS, data_directories, set_by_driver
 from harness.cluster.systems.system import System, system_named
 from harness.contracts import registry
+from harness.contracts.parameters import BetweenProperties
 from harness.contracts.registry import Kind, unknown_message
 from harness.errors import PluginError, ScenarioError
 from harness.scenario.draft import Draft
@@ -145,6 +146,24 @@ def _properties(
             yield Problem((*at, name), f"{error}, not {text!r}")
 
 
+def bounded_parameters(draft: Draft) -> Iterator[Problem]:
+    """Brokers take what clients ask for: with a session that they refuse, no member ever joins its group."""
+    if draft.external is not None or draft.system is None or draft.brokers is None:
+        return
+    try:
+        in_force = system_named(draft.system).effective(draft.brokers, draft.properties)
+    except (ScenarioError, ValueError):  # another rule reports it
+        return
+    for index, spec in draft.workloads.items():
+        if spec.kind not in registry.names(Kind.WORKLOAD):
+            continue
+        for name, info in registry.workload(spec.kind).Parameters.model_fields.items():
+            value = spec.parameters.get(name, info.default)
+            for bounds in (each for each in info.metadata if isinstance(each, BetweenProperties)):
+                if isinstance(value, int) and (refusal := bounds.refusal(value, in_force)):
+                    yield Problem(("workloads", index, "parameters", name), refusal)
+
+
 def topics(draft: Draft) -> Iterator[Problem]:
     """Topics are distinct, have known properties, and fit on the brokers."""
     names: list[str] = []
@@ -189,6 +208,7 @@ RULES: Iterable[Rule] = (
     external,
     keepers,
     broker_properties,
+    bounded_parameters,
     topics,
     faults,
     mix,

@@ -84,6 +84,17 @@ def test_a_parameter_that_the_plugin_refuses_beside_the_others_is_not_drawn() ->
     assert not any("idempotence" in each for each in parameters), "acks is 1"
 
 
+@pytest.mark.parametrize(("least", "drawn"), [("6000", False), ("500", True)])
+def test_a_session_that_brokers_refuse_is_not_drawn(least: str, drawn: bool) -> None:
+    head = HEAD.replace("driver:", f"cluster: {{properties: {{group.min.session.timeout.ms: {least}}}}}\ndriver:")
+    parameters = [
+        settled.workloads[0].parameters
+        for _, settled in drawn_scenarios(head + "workloads: [{kind: consume-group}]\n" + DRAWS)
+    ]
+    assert any("session_timeout_ms" in each for each in parameters) is drawn
+    assert any("heartbeat_interval_ms" in each for each in parameters)
+
+
 def test_bounds_hold_between_what_is_drawn() -> None:
     def value(of: Bound, settled: Scenario) -> float:
         sizes = {BROKERS: settled.cluster.brokers, REPLICAS: min(topic.replication_factor for topic in settled.topics)}

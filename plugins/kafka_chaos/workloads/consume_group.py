@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BaseModel, Field, model_validator
 
-from harness.contracts.parameters import Draw, Size, Strict
+from harness.contracts.parameters import SESSION_TIMEOUTS, Draw, Size, Strict
 from harness.contracts.workloads import ClientPlan, Stop, Workload
 from harness.scenario.seeds import derived_seed
 from harness.store.history import JsonlWriter
@@ -43,6 +43,7 @@ class Parameters(Strict):
     session_timeout_ms: Annotated[
         int,
         Draw((1000, 3000)),
+        SESSION_TIMEOUTS,
         Field(ge=100, le=1_800_000, description="The group removes a member after this time without a heartbeat"),
     ] = 6000
     heartbeat_interval_ms: Annotated[

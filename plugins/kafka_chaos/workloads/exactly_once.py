@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import BaseModel, Field, model_validator
 
-from harness.contracts.parameters import Draw, Size, Strict
+from harness.contracts.parameters import SESSION_TIMEOUTS, Draw, Size, Strict
 from harness.contracts.workloads import ClientPlan, Stop, Workload
 from harness.errors import PluginError
 from harness.scenario.seeds import derived_seed
@@ -49,6 +49,7 @@ class Parameters(Strict):
     session_timeout_ms: Annotated[
         int,
         Draw((1000, 3000)),
+        SESSION_TIMEOUTS,
         Field(ge=100, le=1_800_000, description="A member without a heartbeat for longer is removed from its group"),
     ] = 6000
     heartbeat_interval_ms: Annotated[int, Field(ge=10, le=600_000, description="Between two heartbeats")] = 300
