@@ -53,6 +53,10 @@ FOLLOWER = (
     " partition epoch 1 and high watermark 84. Current leader is 2. Previous leader Some(2) and previous leader epoch"
     " was 1."
 )
+UNFETCHED = (
+    f"{AT}kafka.server.ReplicaFetcherManager: [ReplicaFetcherManager on broker 0] Removed fetcher for partitions"
+    " HashSet(__consumer_offsets-0, my.orders-2-1)"
+)
 HANDED_OVER = (
     f"{AT}kafka.server.KafkaServer: [KafkaServer id=1] Controlled shutdown request returned successfully after 251ms"
 )
@@ -227,6 +231,16 @@ STARTED = BrokerStart(config_digest="", clean_marker=False, planted_bugs=[])
         pytest.param(
             [FOLLOWER.format(2), APPENDED], [follows(2, -1), appended("follower", 2)], id="it appends as follower"
         ),
+        pytest.param(
+            [FOLLOWER.format(2), FOLLOWER.format(3), APPENDED, UNFETCHED, APPENDED],
+            [follows(2, -1), follows(3, 2), appended("follower", 2), appended("follower", 3)],
+            id="a fetcher of the epoch before appends until it is stopped",
+        ),
+        pytest.param(
+            [FOLLOWER.format(2), FOLLOWER.format(3), UNFETCHED.replace("my.orders-2-1", "my.orders-2-10"), APPENDED],
+            [follows(2, -1), follows(3, 2), appended("follower", 2)],
+            id="the fetcher of another partition is stopped",
+        ),
         pytest.param([APPENDED], [], id="an append without a role has no leader"),
         pytest.param(
             [LEADER, MARKED, IN_SYNC, MARKED],
@@ -321,6 +335,7 @@ def test_the_instant_is_utc_to_the_millisecond() -> None:
         pytest.param(CLEANED.replace("offset range", "range"), 1, id="a cleaning in other words"),
         pytest.param(REGISTERED.replace("broker epoch", "epoch"), 1, id="a registration in other words"),
         pytest.param(APPENDED.replace("next offset", "end"), 1, id="an append in other words"),
+        pytest.param(UNFETCHED.replace("HashSet(", "").removesuffix(")"), 1, id="a stopped fetcher in other words"),
         pytest.param(OPENED.replace("logEndOffset", "end"), 1, id="a log opened in other words"),
         pytest.param(OPENED_TO_DELETE, 0, id="a log opened that waits for its deletion"),
         pytest.param(TRUNCATED.replace("offset 84", "offset <84>"), 1, id="a truncation in other words"),

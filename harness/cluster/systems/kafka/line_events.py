@@ -42,6 +42,7 @@ from harness.events import (
 from harness.values import TopicPartition
 
 _MEMBER = re.compile(r"brokerId=(\d+)")
+_NAMED = re.compile(r"([\w.-]+)-(\d+)")
 LEADER_AND_ISR, STOP_REPLICA = "LeaderAndIsr", "StopReplica"
 APPLIED, IGNORED_OLD, IGNORED_SAME = "applied", "ignored_old", "ignored_same"
 STALE = "stale_controller_epoch"
@@ -160,8 +161,15 @@ def leads(process: ProcessState, match: re.Match[str]) -> Event:
 def follows(process: ProcessState, match: re.Match[str]) -> Event:
     """It follows a leader."""
     key, epoch = _key(match), int(match["epoch"])
-    before = process.previous_epoch(key)
-    process.replicas[key] = Replica(role=FOLLOWER, leader_epoch=epoch, isr=[], zk_version=int(match["version"]))
+    replica, before = process.replicas.get(key), process.previous_epoch(key)
+    follows_on = replica is not None and replica.role == FOLLOWER
+    process.replicas[key] = Replica(
+        role=FOLLOWER,
+        leader_epoch=epoch,
+        isr=[],
+        zk_version=int(match["version"]),
+        fetches_since=replica.fetches_since if replica is not None and follows_on else epoch,
+    )
     _begins_anew(process, match)
     return BecomeFollower(
         topic=key[0],
@@ -173,6 +181,14 @@ def follows(process: ProcessState, match: re.Match[str]) -> Event:
         high_watermark=int(match["high_watermark"]),
         log_end_offset=int(match["offset"]),
     )
+
+
+def stops_fetching(process: ProcessState, match: re.Match[str]) -> None:
+    """The fetchers of an earlier epoch append nothing from now on."""
+    for topic, partition in _NAMED.findall(match["partitions"]):
+        replica = process.replicas.get((topic, int(partition)))
+        if replica is not None:
+            replica.fetches_since = replica.leader_epoch
 
 
 def _begins_anew(process: ProcessState, match: re.Match[str]) -> None:
@@ -273,7 +289,8 @@ def raises_high_watermark(process: ProcessState, match: re.Match[str]) -> Event 
 def appends(process: ProcessState, match: re.Match[str]) -> Event | None:
     """What was appended may be several batches, of which it says neither epochs nor producers.
 
-    Where its role was told before what is read, that is empty.
+    Where its role was told before what is read, that is empty. A follower has what it appends from the leader of the
+    epoch in which its fetcher was started.
     """
     key = _key(match)
     process.log_ends[key] = int(match["next"])
@@ -287,7 +304,7 @@ def appends(process: ProcessState, match: re.Match[str]) -> Event | None:
         topic=key[0],
         partition=key[1],
         role=replica.role,
-        leader_epoch=replica.leader_epoch,
+        leader_epoch=replica.fetches_since if replica.role == FOLLOWER else replica.leader_epoch,
         base_offset=int(match["first"]),
         last_offset=int(match["last"]),
         batch_epoch=None,

@@ -290,6 +290,14 @@ PATTERNS = (
         watched=r".* High watermark updated .*",
     ),
     Pattern(
+        None,
+        "kafka.server.ReplicaFetcherManager",
+        r"\[ReplicaFetcherManager on broker \d+\] Removed fetcher for partitions \w+\((?P<partitions>.*)\)",
+        line_events.stops_fetching,
+        since=(3, 9),
+        watched=r".* Removed fetcher for partitions .*",
+    ),
+    Pattern(
         Append,
         "kafka.log.UnifiedLog",
         rf"\[UnifiedLog partition={_PARTITION}, dir=.*\] Appended message set with last offset: (?P<last>\d+),"

@@ -30,6 +30,8 @@ class Replica:
     """Of a leader: where its log ended when its epoch began."""
     isr_size: int = 0
     """Of a leader: how many are in its ISR, or would be in that which it proposed last."""
+    fetches_since: int = NO_EPOCH
+    """Of a follower: the leader epoch that its fetcher was started in; it is stopped after the epoch has changed."""
 
 
 @dataclass(slots=True, kw_only=True)
