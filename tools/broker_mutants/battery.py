@@ -35,6 +35,7 @@ SCENARIOS = (
     str(TOOLS / "exactly-once-light.yaml"),
     str(TOOLS / "disks-light.yaml"),
     str(TOOLS / "peers-light.yaml"),
+    str(TOOLS / "scarce-light.yaml"),
     "compaction",
 )
 NOT_SIMULATED = frozenset({"harness.broker.__main__", "harness.broker.zookeeper.kazoo_client"})
