@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import pytest
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture(scope="module", autouse=True)
 def _known_to_the_collector() -> Iterator[None]:
-    """Let the collector list what is frozen: it lists no frozen object."""
+    """Let the collector list what is frozen: it lists no frozen object. A collection of all takes a second."""
     gc.unfreeze()
     yield
     gc.collect()
