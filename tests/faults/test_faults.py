@@ -98,6 +98,28 @@ class TestKill:
         assert effect.verdict is MISMATCH
         assert "process gone, still registered by session 0x65" in effect.detail
 
+    @pytest.mark.parametrize(
+        ("stopped", "verdict"),
+        [
+            pytest.param({0}, CONFIRMED, id="one of three is left"),
+            pytest.param(set(), MISMATCH, id="two of three are left"),
+        ],
+    )
+    async def test_without_a_majority_of_controllers_the_end_of_its_process_is_enough(
+        self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, stopped: set[int], verdict: FaultVerdict
+    ) -> None:
+        async def kill_broker(broker: int) -> None:
+            cluster.states |= dict.fromkeys((broker, *stopped), ProcessState.STOPPED)
+
+        async def status() -> ClusterStatus:
+            return replace(await as_it_is(), controllers=dict.fromkeys((0, 1, 2), "127.0.0.1:3"))
+
+        as_it_is = cluster.status
+        monkeypatch.setattr(cluster, "status", status)
+        monkeypatch.setattr(cluster, "kill_broker", kill_broker)
+        _, effect = await injected(cluster, "kill", 1, **SOON)
+        assert effect.verdict is verdict
+
     @pytest.mark.parametrize("ends", [True, False])
     async def test_the_session_is_ended_for_it_if_that_is_asked_for(
         self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, ends: bool

@@ -2,14 +2,14 @@
 
 A killed member is missed when its group session times out. A killed producer loses what it had not sent.
 
-Confirmed by: the process and its registration are gone.
+Confirmed by: the process and its registration are gone, or the process alone where no majority of controllers is left.
 """
 
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BaseModel, Field
 
-from harness.cluster.driver import CanKill
+from harness.cluster.driver import CanKill, ClusterStatus
 from harness.contracts.faults import (
     Disturbance,
     Effect,
@@ -123,11 +123,13 @@ class Kill(Fault):
         log_end = injection.state["log_ends"][str(broker)]
         only_controller = any(each.broker_id == broker for each in (await context.driver.status()).quorum)
         restarted, ended = "a new process has started", "process gone"
+        leaderless = "process gone, and without a majority of its controllers no registration ends"
         registration = f"registration of session {old_session}" if old_session else "registration of the life before"
         unregistered = f"process gone, {registration} gone"
 
         async def look() -> str:
-            status = (await context.driver.status()).broker(broker)
+            cluster = await context.driver.status()
+            status = cluster.broker(broker)
             started, _ = await context.state_changes.after(broker, log_end, "broker_start")
             if started:
                 return restarted
@@ -135,6 +137,8 @@ class Kill(Fault):
                 return f"process is {status.state}"
             if only_controller:
                 return ended
+            if _lacks_majority(cluster):
+                return leaderless
             registration = (await context.view.registrations()).get(broker)
             if registration is not None and registration.session == old_session:
                 return f"process gone, still registered by session {old_session}"
@@ -142,7 +146,7 @@ class Kill(Fault):
 
         try:
             timeout_s = injection.parameters["confirm_timeout_s"]
-            gone = {restarted, ended, unregistered}
+            gone = {restarted, ended, unregistered, leaderless}
             seen = await until(look, gone.__contains__, what=f"end of broker {broker}", timeout_s=timeout_s)
         except DeadlineError as error:
             return mismatch(str(error))
@@ -158,6 +162,13 @@ class Kill(Fault):
         ):
             await context.members.start_again(process)
         await start_stopped(context, injection.targets)
+
+
+def _lacks_majority(cluster: ClusterStatus) -> bool:
+    """Return whether so many controllers of a quorum stand still that it has no leader."""
+    servers = (*cluster.brokers, *cluster.quorum)
+    still = [each for each in servers if each.broker_id in cluster.controllers and each.state != ProcessState.RUNNING]
+    return bool(still) and 2 * len(still) >= len(cluster.controllers)
 
 
 PLUGIN: type[Fault] = Kill
