@@ -148,12 +148,8 @@ def _properties(
 
 def bounded_parameters(draft: Draft) -> Iterator[Problem]:
     """Brokers take what clients ask for: with a session that they refuse, no member ever joins its group."""
-    if draft.external is not None or draft.system is None or draft.brokers is None:
-        return
-    try:
-        in_force = system_named(draft.system).effective(draft.brokers, draft.properties)
-    except (ScenarioError, ValueError):  # another rule reports it
-        return
+    in_force = {each.name: each.default for each in PROPERTIES if each.default is not None} | draft.properties
+    unstated = "" if draft.external is None else ", unless `properties` of the cluster say otherwise"
     for index, spec in draft.workloads.items():
         if spec.kind not in registry.names(Kind.WORKLOAD):
             continue
@@ -161,7 +157,7 @@ def bounded_parameters(draft: Draft) -> Iterator[Problem]:
             value = spec.parameters.get(name, info.default)
             for bounds in (each for each in info.metadata if isinstance(each, BetweenProperties)):
                 if isinstance(value, int) and (refusal := bounds.refusal(value, in_force)):
-                    yield Problem(("workloads", index, "parameters", name), refusal)
+                    yield Problem(("workloads", index, "parameters", name), refusal + unstated)
 
 
 def topics(draft: Draft) -> Iterator[Problem]:

@@ -90,6 +90,9 @@ def good(*changes: tuple[str, str]) -> Scenario:
                      " cluster has none", id="a fault that needs ZooKeeper"),
         pytest.param("duration_s: 40", "duration_s: 40\ndraws: {brokers: [2, 2]}", "draws.brokers: is not drawn for an"
                      " external cluster", id="a size that is drawn"),
+        pytest.param("kind: produce-consume", "kind: consume-group, parameters: {session_timeout_ms: 3000}", "brokers"
+                     " refuse 3000: their group.min.session.timeout.ms is 6000, unless `properties` of the cluster say"
+                     " otherwise", id="a session that its brokers refuse by default"),
         pytest.param("expire_sessions: true", "prefix: the", "cluster.external.prefix", id="whose topics are others'"),
         pytest.param("expire_sessions: true", "expire_sessions: true\n    prefix: chaos-0123456789-", "topics: do not"
                      " all begin with chaos-0123456789-: leave out cluster.external.prefix", id="others' topics"),
