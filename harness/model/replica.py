@@ -315,23 +315,26 @@ def appends(state: Replica | None, event: Event) -> Replica | Illegal:
     """A batch is at the end of the log."""
     if state is None:
         state = UNKNOWN
-    batch_epoch, base = event["batch_epoch"], event["base_offset"]
+    batch_epoch, base, epoch = event["batch_epoch"], event["base_offset"], event["leader_epoch"]
+    follows = event["role"] == state.role == FOLLOWER and state.leader_epoch is not None
+    if batch_epoch is None and follows and epoch < state.leader_epoch:
+        epoch = state.leader_epoch  # Kafka stops the fetcher of the epoch before only after it has logged the new one
     after = replace(
         state,
         role=event["role"],
-        leader_epoch=event["leader_epoch"],
+        leader_epoch=epoch,
         log_end=event["last_offset"] + 1,
         batch_epoch=batch_epoch,
         bases=(*state.bases, base)[-REMEMBERED:],
     )
-    if state.role is not None and (event["role"] != state.role or event["leader_epoch"] != state.leader_epoch):
+    if state.role is not None and (event["role"] != state.role or epoch != state.leader_epoch):
         return Illegal(APPEND_IN_ROLE, after)
     end = state.log_end
     if (end is not None and (base < end or (base > end and event["role"] == LEADER))) or event["last_offset"] < base:
         return Illegal(APPEND_AT_END, after)
     if batch_epoch is None:
         return after
-    leads, epoch = event["role"] == LEADER, event["leader_epoch"]
+    leads = event["role"] == LEADER
     goes_back = state.batch_epoch is not None and batch_epoch < state.batch_epoch
     if batch_epoch > epoch or (leads and batch_epoch < epoch) or goes_back:
         return Illegal(BATCH_EPOCH, after)

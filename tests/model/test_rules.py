@@ -523,6 +523,10 @@ LEGAL: dict[str, tuple[str, list[Event]]] = {
             logs.office("elected", 2),
         ],
     ),
+    "a fetcher of Kafka appends under the epoch before": (
+        "REPLICA",
+        [*LOGS["REPLICA"], logs.append("follower", 2, 4) | {"batch_epoch": None}],
+    ),
     "a log is cleaned because a record is dirty for too long": (
         "REPLICA",
         inserted("REPLICA", 21, logs.cleaned(20, 10, delay_ms=1)),
