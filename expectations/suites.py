@@ -162,7 +162,7 @@ GROUP_GENERATIONS = Suite(
             key_columns=[*TERM, "seq", "generation", "topic", "partition"], only={"source": "coordinator"}
         ),
         ExpectPartitionsToHaveOneOwner(
-            key_columns=["run_id", "group", "generation", "topic", "partition"], only={"source": "member"}
+            key_columns=["run_id", "group", "life", "generation", "topic", "partition"], only={"source": "member"}
         ),
         ExpectGenerationsNeverToGoBack(key_columns=[*TERM, "life"], order_column="seq", only={"source": "coordinator"}),
     ),

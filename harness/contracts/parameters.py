@@ -43,6 +43,11 @@ SESSION_TIMEOUTS = BetweenProperties("group.min.session.timeout.ms", "group.max.
 
 
 @dataclass(frozen=True, slots=True)
+class Idle:
+    """Marks for about how many seconds a client does nothing, which the steady state must be able to outlast."""
+
+
+@dataclass(frozen=True, slots=True)
 class Draw:
     """Marks a parameter of a workload that the seed draws in a scenario with `draws.load`, unless stated.
 

@@ -41,6 +41,7 @@ class Draft:
     duration_s: float | None
     checks: list[str]
     planted_bugs: list[str]
+    recovery_timeout_s: float | None = None
     zookeeper_servers: int | None = 1
     controllers: int | None = None
     separate_controllers: bool | None = False
@@ -81,6 +82,7 @@ def draft_of(data: Mapping[str, Any]) -> Draft:
         driver=_part(Scenario, "driver", data),
         system=_part(Scenario, "system", data),
         duration_s=_part(Scenario, "duration_s", data),
+        recovery_timeout_s=_part(Scenario, "recovery_timeout_s", data),
         checks=_part(Scenario, "checks", data) or [],
         planted_bugs=_part(Scenario, "planted_bugs", data) or [],
         zookeeper_servers=_part(ClusterSpec, "zookeeper_servers", cluster),

@@ -14,7 +14,7 @@ from harness.broker.rules import PLANTED_BUGS
 from harness.cluster.broker_properties import LOG_DIRS, data_directories, set_by_driver
 from harness.cluster.systems.system import System, system_named
 from harness.contracts import registry
-from harness.contracts.parameters import BetweenProperties
+from harness.contracts.parameters import BetweenProperties, Idle
 from harness.contracts.registry import Kind, unknown_message
 from harness.errors import PluginError, ScenarioError
 from harness.scenario.draft import Draft
@@ -147,17 +147,29 @@ def _properties(
 
 
 def bounded_parameters(draft: Draft) -> Iterator[Problem]:
-    """Brokers take what clients ask for: with a session that they refuse, no member ever joins its group."""
+    """Clients ask for what brokers take, and do nothing for less time than the cluster has to show that they work.
+
+    With a session that brokers refuse no member ever joins its group.
+    """
     in_force = {each.name: each.default for each in PROPERTIES if each.default is not None} | draft.properties
     unstated = "" if draft.external is None else ", unless `properties` of the cluster say otherwise"
     for index, spec in draft.workloads.items():
         if spec.kind not in registry.names(Kind.WORKLOAD):
             continue
         for name, info in registry.workload(spec.kind).Parameters.model_fields.items():
-            value = spec.parameters.get(name, info.default)
+            at, value = ("workloads", index, "parameters", name), spec.parameters.get(name, info.default)
+            if not isinstance(value, int | float):
+                continue
             for bounds in (each for each in info.metadata if isinstance(each, BetweenProperties)):
-                if isinstance(value, int) and (refusal := bounds.refusal(value, in_force)):
-                    yield Problem(("workloads", index, "parameters", name), refusal + unstated)
+                if refusal := bounds.refusal(value, in_force):
+                    yield Problem(at, refusal + unstated)
+            is_idle = name in spec.parameters and any(isinstance(each, Idle) for each in info.metadata)
+            if is_idle and draft.recovery_timeout_s is not None and 2 * value > draft.recovery_timeout_s:
+                yield Problem(
+                    at,
+                    f"{value:g} s are more than half of recovery_timeout_s, {draft.recovery_timeout_s:g} s: a client"
+                    " that is away for so long seems to be stuck",
+                )
 
 
 def topics(draft: Draft) -> Iterator[Problem]:

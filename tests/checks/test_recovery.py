@@ -55,6 +55,17 @@ CASES = {
     "another topic is gone, and this one is there": fails(
         *THREE, BEGUN, LOST, topic(present=True), topic("other", present=False), ended(5)
     ),
+    "a replica was moved away after the last state was written": passes(
+        *THREE, BEGUN, LOST, topic(present=True, assignment=[(0, [1, 2])]), injected(healed_s=10), ended(80)
+    ),
+    "a replica was assigned after the last state was written": fails(
+        *THREE,
+        state(0, leader=1, epoch=0, isr=[1, 2], assignment=[1, 2]),
+        topic(present=True, assignment=[(0, [1, 2, 3])]),
+        injected(healed_s=10),
+        ended(80),
+        text="[1, 2, 3] are assigned",
+    ),
     "a topic whose deletion waits needs no leader": passes(
         *THREE, LEADERLESS, topic(present=True, deletion_pending=True), ended(5)
     ),

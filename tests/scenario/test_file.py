@@ -534,6 +534,9 @@ def test_a_scenario_survives_the_run_folder() -> None:
         pytest.param("workloads:", "workloads:\n  - {kind: consume-group, parameters: {session_timeout_ms: 3000}}",
                      "s.yaml:12: workloads.0.parameters.session_timeout_ms: brokers refuse 3000: their "
                      "group.min.session.timeout.ms is 6000", id="a session that brokers refuse"),
+        pytest.param("workloads:", "workloads:\n  - {kind: consume-group, parameters: {restless: 1, away_s: 31}}",
+                     "s.yaml:12: workloads.0.parameters.away_s: 31 s are more than half of recovery_timeout_s, 30 s",
+                     id="a member that is away for longer than it may do nothing"),
         pytest.param("acks: all", "ack: all", "s.yaml:13: workloads.0.parameters.ack: unknown key (did you mean acks?)",
                      id="unknown parameter"),
         pytest.param("at_s: 1", "at_s: 9.5\n    duration_s: 1", "s.yaml:16: faults.0.at_s: ends at 10.5 s (at_s + "

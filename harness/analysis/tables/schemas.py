@@ -244,7 +244,8 @@ COMMITTED_OFFSETS = _DECLARED.declare(
         "counts_ns",
         "bigint",
         "where it stands in the sequence that must not go back: an acknowledged commit at its end, an unacknowledged "
-        "lower one and a successful read-back at their beginning; null when it does not count",
+        "lower one and a successful read-back at their beginning; null when it does not count, as a read-back of none, "
+        "which an expired offset explains",
     ),
     Column("log_partition", "int", "partition of __consumer_offsets; null when the source is client"),
     Column("log_offset", "bigint", "offset within it; null when the source is client"),

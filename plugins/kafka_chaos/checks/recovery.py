@@ -94,14 +94,21 @@ class Recovery(Check):
 
 
 def _last_states(states: DataFrame, topics: DataFrame) -> DataFrame:
-    """One row a partition that is still there: its last state."""
+    """One row a partition that is still there: its last state, with what its topic assigns at the end.
+
+    A reassignment shrinks the ISR before it names the replicas that stay, so a state may be older than its assignment.
+    """
     gone = topics.where(~F.col("present") | F.col("deletion_pending"))
     columns = ("zxid", "zk_version", "leader", "leader_epoch", "isr", "assignment")
+    assigned = topics.select("run_id", "topic", F.inline("assignment")).withColumnRenamed("replicas", "latest")
     return (
         states.groupBy(*PARTITION_KEY)
         .agg(F.max_by(F.struct(*columns), "zxid").alias("last"))
         .select(*PARTITION_KEY, "last.*")
         .join(gone, on=["run_id", "topic"], how="left_anti")
+        .join(assigned, on=list(PARTITION_KEY), how="left")
+        .withColumn("assignment", F.coalesce("latest", "assignment"))
+        .drop("latest")
     )
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BaseModel, Field, model_validator
 
-from harness.contracts.parameters import SESSION_TIMEOUTS, Draw, Size, Strict
+from harness.contracts.parameters import SESSION_TIMEOUTS, Draw, Idle, Size, Strict
 from harness.contracts.workloads import ClientPlan, Stop, Workload
 from harness.scenario.seeds import derived_seed
 from harness.store.history import JsonlWriter
@@ -58,7 +58,7 @@ class Parameters(Strict):
         float, Draw((0.1, 2.0)), Field(gt=0, le=3600, description="Between two commits of a member")
     ] = 0.5
     stay_s: Annotated[float, Field(gt=0, le=3600, description="How long a restless member stays")] = 4.0
-    away_s: Annotated[float, Field(gt=0, le=3600, description="How long it is away")] = 1.0
+    away_s: Annotated[float, Idle(), Field(gt=0, le=3600, description="How long it is away")] = 1.0
     request_timeout_ms: Annotated[int, Field(ge=10, le=300_000, description="Of one request")] = 2000
     final_read_timeout_s: Annotated[
         float, Field(gt=0, le=3600, description="Deadline for the group to read to the end")

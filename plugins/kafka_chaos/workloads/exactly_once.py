@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Self
 
 from pydantic import BaseModel, Field, model_validator
 
-from harness.contracts.parameters import SESSION_TIMEOUTS, Draw, Size, Strict
+from harness.contracts.parameters import SESSION_TIMEOUTS, Draw, Idle, Size, Strict
 from harness.contracts.workloads import ClientPlan, Stop, Workload
 from harness.errors import PluginError
 from harness.scenario.seeds import derived_seed
@@ -44,7 +44,7 @@ class Parameters(Strict):
         float, Draw((0.0, 0.1)), Field(ge=0, le=1, description="Share of transactions that are aborted on purpose")
     ] = 0.05
     away_s: Annotated[
-        float, Field(gt=0, le=3600, description="How long a member stays away after a transaction that failed")
+        float, Idle(), Field(gt=0, le=3600, description="How long a member stays away after a transaction that failed")
     ] = 0.5
     session_timeout_ms: Annotated[
         int,

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal, Self
 
 from pydantic import BaseModel, Field, model_validator
 
-from harness.contracts.parameters import Draw, Size, Strict
+from harness.contracts.parameters import Draw, Idle, Size, Strict
 from harness.contracts.workloads import ClientPlan, Workload
 from harness.scenario.seeds import derived_seed
 from harness.store.history import JsonlWriter
@@ -48,7 +48,7 @@ class Parameters(Strict):
     ] = 0.1
     pause_s: Annotated[float, Draw((0.5, 3.0)), Field(ge=0, le=3600, description="The longest of these pauses")] = 1.0
     away_s: Annotated[
-        float, Field(ge=0, le=3600, description="The longest pause before an id is initialised again")
+        float, Idle(), Field(ge=0, le=3600, description="The longest pause before an id is initialised again")
     ] = 1.0
     rate_per_s: Annotated[
         float, Size(), Field(gt=0, le=100_000, description="Records a second, of each process within a transaction")

@@ -1028,6 +1028,7 @@ def commits(out: RunWriter) -> None:
             (OpKind.COMMIT, OpType.FAIL, 30),
             (OpKind.FETCH_COMMITTED, OpType.OK, 5),
             (OpKind.FETCH_COMMITTED, OpType.OK, 5),
+            (OpKind.FETCH_COMMITTED, OpType.OK, -1),
         ]
     ):
         arguments = {"offset": offset} if kind is OpKind.COMMIT else {}
@@ -1064,13 +1065,13 @@ def test_a_record_that_a_coordinator_wrote_has_no_number_whatever_its_batch_says
 def test_commits_and_read_backs_count_where_they_must_not_go_back(rows: Rows) -> None:
     table = [row for row in rows(commits, "committed_offsets") if row["source"] == "client"]
     table.sort(key=lambda row: row["index"])
-    assert [row["kind"] for row in table] == ["commit"] * 4 + ["fetch"] * 2
-    assert [row["offset"] for row in table] == [10, 20, 5, 30, 5, 5]
+    assert [row["kind"] for row in table] == ["commit"] * 4 + ["fetch"] * 3
+    assert [row["offset"] for row in table] == [10, 20, 5, 30, 5, 5, -1]
     assert table[0]["counts_ns"] == table[0]["complete_ns"]
-    assert [row["counts_ns"] for row in (table[1], table[3])] == [None, None]
+    assert [row["counts_ns"] for row in (table[1], table[3], table[6])] == [None, None, None]
     assert table[2]["counts_ns"] == table[2]["invoke_ns"]
     assert table[4]["counts_ns"] == table[4]["invoke_ns"]
-    assert [row["final"] for row in table] == [False] * 5 + [True]
+    assert [row["final"] for row in table] == [False] * 6 + [True]
 
 
 def test_a_commit_in_the_offsets_topic_counts_once_however_many_replicas_hold_it(rows: Rows) -> None:
