@@ -31,11 +31,12 @@ class BetweenProperties:
     high: str
 
     def refusal(self, value: float, in_force: Mapping[str, str]) -> str:
-        """Return why brokers with these properties refuse a value; empty if they do not, or do not have them."""
-        if self.low in in_force and value < float(in_force[self.low]):
-            return f"brokers refuse {value:g}: their {self.low} is {in_force[self.low]}"
-        if self.high in in_force and value > float(in_force[self.high]):
-            return f"brokers refuse {value:g}: their {self.high} is {in_force[self.high]}"
+        """Return why brokers with these properties refuse a value; empty if they do not, or if no number bounds it."""
+        low, high = (in_force.get(name, "") for name in (self.low, self.high))
+        if low.isdecimal() and value < int(low):
+            return f"brokers refuse {value:g}: their {self.low} is {low}"
+        if high.isdecimal() and value > int(high):
+            return f"brokers refuse {value:g}: their {self.high} is {high}"
         return ""
 
 
@@ -44,7 +45,7 @@ SESSION_TIMEOUTS = BetweenProperties("group.min.session.timeout.ms", "group.max.
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """Marks for about how many seconds a client does nothing, which the steady state must be able to outlast."""
+    """Marks a parameter of a workload: about how many seconds a client pauses. Recovery waits for its next success."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ Each rule is a generator of problems over the well-formed parts of a scenario.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from harness.broker.configs.config import PROPERTIES
 from harness.broker.configs.config_types import Property
@@ -146,30 +146,40 @@ def _properties(
             yield Problem((*at, name), f"{error}, not {text!r}")
 
 
-def bounded_parameters(draft: Draft) -> Iterator[Problem]:
-    """Clients ask for what brokers take, and do nothing for less time than the cluster has to show that they work.
-
-    With a session that brokers refuse no member ever joins its group.
-    """
+def refused_parameters(draft: Draft) -> Iterator[Problem]:
+    """Brokers accept what clients ask for: with a session that they refuse no member ever joins its group."""
     in_force = {each.name: each.default for each in PROPERTIES if each.default is not None} | draft.properties
     unstated = "" if draft.external is None else ", unless `properties` of the cluster say otherwise"
+    for at, value, bounds in _marked(draft, BetweenProperties):
+        if refusal := bounds.refusal(value, in_force):
+            yield Problem(at, refusal + unstated)
+
+
+def pauses(draft: Draft) -> Iterator[Problem]:
+    """A client pauses for less time than recovery gives it to succeed again."""
+    most_s = draft.recovery_timeout_s
+    for at, value, _ in _marked(draft, Idle):
+        if most_s is not None and at[-1] in draft.workloads[int(at[1])].parameters and 2 * value > most_s:
+            yield Problem(
+                at,
+                f"{value:g} s are more than half of recovery_timeout_s, {most_s:g} s: a client that is away for so long"
+                " seems to be stuck",
+            )
+
+
+Mark = TypeVar("Mark")
+
+
+def _marked(draft: Draft, mark: type[Mark]) -> Iterator[tuple[KeyPath, float, Mark]]:
+    """Yield the numbers in parameters of workloads that have such a mark: key, value and mark."""
     for index, spec in draft.workloads.items():
-        if spec.kind not in registry.names(Kind.WORKLOAD):
-            continue
-        for name, info in registry.workload(spec.kind).Parameters.model_fields.items():
-            at, value = ("workloads", index, "parameters", name), spec.parameters.get(name, info.default)
-            if not isinstance(value, int | float):
-                continue
-            for bounds in (each for each in info.metadata if isinstance(each, BetweenProperties)):
-                if refusal := bounds.refusal(value, in_force):
-                    yield Problem(at, refusal + unstated)
-            is_idle = name in spec.parameters and any(isinstance(each, Idle) for each in info.metadata)
-            if is_idle and draft.recovery_timeout_s is not None and 2 * value > draft.recovery_timeout_s:
-                yield Problem(
-                    at,
-                    f"{value:g} s are more than half of recovery_timeout_s, {draft.recovery_timeout_s:g} s: a client"
-                    " that is away for so long seems to be stuck",
-                )
+        known = spec.kind in registry.names(Kind.WORKLOAD)
+        fields = registry.workload(spec.kind).Parameters.model_fields if known else {}
+        for name, info in fields.items():
+            value = spec.parameters.get(name, info.default)
+            for each in info.metadata:
+                if isinstance(each, mark) and isinstance(value, int | float):
+                    yield ("workloads", index, "parameters", name), value, each
 
 
 def topics(draft: Draft) -> Iterator[Problem]:
@@ -216,7 +226,8 @@ RULES: Iterable[Rule] = (
     external,
     keepers,
     broker_properties,
-    bounded_parameters,
+    refused_parameters,
+    pauses,
     topics,
     faults,
     mix,

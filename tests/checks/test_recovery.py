@@ -56,12 +56,17 @@ CASES = {
         *THREE, BEGUN, LOST, topic(present=True), topic("other", present=False), ended(5)
     ),
     "a replica was moved away after the last state was written": passes(
-        *THREE, BEGUN, LOST, topic(present=True, assignment=[(0, [1, 2])]), injected(healed_s=10), ended(80)
+        *THREE,
+        BEGUN,
+        LOST,
+        topic(present=True, assignment=[{"partition": 0, "replicas": [1, 2]}]),
+        injected(healed_s=10),
+        ended(80),
     ),
     "a replica was assigned after the last state was written": fails(
         *THREE,
         state(0, leader=1, epoch=0, isr=[1, 2], assignment=[1, 2]),
-        topic(present=True, assignment=[(0, [1, 2, 3])]),
+        topic(present=True, assignment=[{"partition": 0, "replicas": [1, 2, 3]}]),
         injected(healed_s=10),
         ended(80),
         text="[1, 2, 3] are assigned",

@@ -439,6 +439,12 @@ def test_an_upgrade_is_to_a_release_that_brokers_can_be_upgraded_to(
     assert all(reason in error for reason, error in zip(reasons, errors, strict=True))
 
 
+def test_a_bound_that_is_no_number_is_reported_itself() -> None:
+    groups = GOOD.replace("workloads:", "workloads:\n  - {kind: consume-group}")
+    (error,) = errors_of(groups.replace("zookeeper.session.timeout.ms: 4000", "group.min.session.timeout.ms: soon"))
+    assert "cluster.properties.group.min.session.timeout.ms: " in error
+
+
 def test_a_step_upgrades_to_nothing_else() -> None:
     before, _, _ = GOOD.partition("faults:")
     steps = (

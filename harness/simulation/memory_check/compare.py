@@ -19,6 +19,9 @@ from harness.simulation.memory_check.znodes import Znodes
 from harness.store.phase_log import PhaseNotes
 from harness.system.process_state import ProcessState
 
+Differences = Mapping[tuple[int, str], Sequence[str]]
+"""What each comparison found on each broker."""
+
 LOOK_EVERY_S = 1.0
 AT_REST_S = 20.0
 """Long enough for an ISR change, which leaders announce within 7.5 s."""
@@ -50,10 +53,6 @@ async def differences_at_rest(cluster: SimulatedCluster) -> dict[int, list[str]]
     for (broker_id, _), found in (lasting or {}).items():
         differences.setdefault(broker_id, []).extend(found)
     return differences
-
-
-Differences = Mapping[tuple[int, str], Sequence[str]]
-"""What each comparison found on each broker."""
 
 
 def _now(cluster: SimulatedCluster, before: Differences | None = None) -> Differences | None:

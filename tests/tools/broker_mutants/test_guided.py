@@ -93,10 +93,11 @@ def test_a_mistake_is_in_force_in_the_processes_of_schedules_alone(
     import_all()
     changed: Changed = changed_functions(mutant(REPLICATION, DEADLY), live_functions()) if is_changed else []
     judge = Reading()
-    features, failed = simulating(changed, judge, 2)([CANDIDATE, CANDIDATE], tmp_path / "round")
-    assert failed == expected
-    assert features[0] == features[1] != {}
-    assert judge.asked == [(2, 2)]
+    for name in ("first", "second"):
+        features, failed = simulating(changed, judge, 2)([CANDIDATE, CANDIDATE], tmp_path / name)
+        assert failed == expected
+        assert features[0] == features[1] != {}
+    assert judge.asked == [(2, 2)] * 2
     assert not list(tmp_path.iterdir())
 
 

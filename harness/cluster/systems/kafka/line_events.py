@@ -162,13 +162,12 @@ def follows(process: ProcessState, match: re.Match[str]) -> Event:
     """It follows a leader."""
     key, epoch = _key(match), int(match["epoch"])
     replica, before = process.replicas.get(key), process.previous_epoch(key)
-    follows_on = replica is not None and replica.role == FOLLOWER
     process.replicas[key] = Replica(
         role=FOLLOWER,
         leader_epoch=epoch,
         isr=[],
         zk_version=int(match["version"]),
-        fetches_since=replica.fetches_since if replica is not None and follows_on else epoch,
+        fetches_since=replica.fetches_since if replica is not None and replica.role == FOLLOWER else epoch,
     )
     _begins_anew(process, match)
     return BecomeFollower(
