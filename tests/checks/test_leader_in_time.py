@@ -158,6 +158,16 @@ CASES = {
         gone_through([2, 3]),
         settings=SETTINGS,
     ),
+    "all that is alive of the ISR is a former replica": in_time(
+        state(2, leader=-1, epoch=2, isr=[2], zxid=300, time_ns=30 * S, assignment=[1]),
+        state(3, leader=2, epoch=3, isr=[2], zxid=400, time_ns=55 * S),
+        gone_through([2, 3], began_ns=30 * S, time_ns=31 * S),
+    ),
+    "no assignment was seen": late(
+        state(2, leader=-1, epoch=2, isr=[2], zxid=300, time_ns=30 * S, assignment=None),
+        state(3, leader=2, epoch=3, isr=[2], zxid=400, time_ns=55 * S),
+        text="had no leader for 25.0 s",
+    ),
     "the state came when it was done": passes(
         state(0, leader=-1, epoch=0, isr=[1, 2], zxid=100, time_ns=11 * S + 1),
         state(1, leader=2, epoch=1, isr=[2], zxid=200, time_ns=12 * S),

@@ -3,9 +3,10 @@
 A controller elects when a leader's broker goes, at a failover for all partitions without a live leader, and when a
 broker comes that may lead (Kafka's `KafkaController.onBrokerFailure`, `PartitionStateMachine.startup`). So once it has
 gone through the registrations, from their reading to the end of the event, no such partition is left, except one whose
-ISR had no live member when it began: the leader before may have added one since. Where the log
-does not show that, a controller is out of office after a session time-out without an answer of ZooKeeper, and one with
-answers elects: there is a leader within the session time-out and a margin for the machine.
+ISR had no live member when it began: the leader before may have added one since. A former replica that is still in the
+ISR (KAFKA-9672) is no candidate. Where the log does not show that, a controller is out of office after a session
+time-out without an answer of ZooKeeper, and one with answers elects: there is a leader within the session time-out and
+a margin for the machine.
 """
 
 from typing import ClassVar
@@ -100,7 +101,7 @@ class LeaderInTime(Check):
             .select(*of_pass, F.col("isr").alias("isr_before"))
         )
         excluded = ineligible.groupBy("run_id").agg(F.collect_set("member").alias("excluded"))
-        candidates = F.array_intersect(F.array_intersect("isr", F.coalesce("isr_before", "isr")), "brokers")
+        candidates = F.array_intersect(F.array_intersect("electable", F.coalesce("isr_before", "isr")), "brokers")
         may_lead = F.array_except(candidates, F.coalesce("excluded", F.array().cast("array<int>")))
         return (
             states.join(read, on="run_id", how="inner")
@@ -153,7 +154,7 @@ def _spans(states: DataFrame, held: DataFrame, controller_epochs: DataFrame) -> 
         F.col("time_ns").alias("since_ns"),
         F.col("left_ns").alias("till_ns"),
     )
-    with_members = _meanwhile(leaderless.withColumn("member", F.explode("isr")), members, "run_id", "member")
+    with_members = _meanwhile(leaderless.withColumn("member", F.explode("electable")), members, "run_id", "member")
     return _meanwhile(with_members, controllers, "run_id")
 
 
@@ -172,6 +173,7 @@ def _states(partition_states: DataFrame, held: DataFrame, topics: DataFrame) -> 
             "leader",
             "leader_epoch",
             "isr",
+            F.array_intersect("isr", F.coalesce("assignment", "isr")).alias("electable"),
             F.col("time_ns").alias("from_ns"),
             F.coalesce("to_ns", "ended_ns").alias("to_ns"),
         )
