@@ -28,6 +28,7 @@ from harness.contracts.checks import READ_BY_ALL, READ_FOR_POWER_LOSSES, Check, 
 from harness.progress import Listener, Silent, number_of, step
 from harness.store.folder import RunFolder
 from harness.store.result import CheckResult, Remark
+from harness.system.scratch import scratch_folder
 
 REMARKS_LIMIT = 50
 """Remarks on the evidence of a run that are handed on; the fact `evidence` has all of them."""
@@ -104,9 +105,9 @@ def judge_runs(
         PluginError: there is no check of one of the names.
         SparkError: Spark has ended.
     """
-    with spark_session(size_bytes=session_bytes(folders), anywhere=True) as spark:
+    with spark_session(size_bytes=session_bytes(folders), anywhere=True) as spark, scratch_folder() as scratch:
         question = Question(settings={folder.run_id: settings for folder in folders}, checks=checks)
-        return judge_sources(spark, read(spark, folders), [question], into=into, progress=progress)
+        return judge_sources(spark, read(spark, folders, scratch), [question], into=into, progress=progress)
 
 
 def judge_sources(

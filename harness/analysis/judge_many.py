@@ -96,7 +96,7 @@ def _judged(
 ) -> list[Judged]:
     folders = {case.folder.run_id: case.folder for case in part}
     criteria = questions({case.folder.run_id: (case.settings, case.checks) for case in part})
-    sources = read(spark, list(folders.values()), make_tables=keep)
+    sources = read(spark, list(folders.values()), into.tables / "lines", make_tables=keep)
     judgements = judge_sources(spark, sources, criteria, into=into, keep=keep, progress=progress)
     if keep:
         _give(into, folders)

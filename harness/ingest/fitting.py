@@ -9,7 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from harness.analysis.sources.reading import CORRUPT
+from harness.analysis.sources.parsed_lines import CORRUPT
 from harness.ingest.formats import Format
 from harness.ingest.reading import BROKEN, FILE, KEYS, LINE
 

@@ -20,7 +20,8 @@ from harness.analysis.engine.storage import display_path, reason
 from harness.analysis.frames import balanced_union
 from harness.analysis.sources.lineage import PLACES, all_of
 from harness.analysis.sources.lines import SCHEMAS
-from harness.analysis.sources.reading import CORRUPT, Sources, no_rows, with_corrupt, with_walked
+from harness.analysis.sources.parsed_lines import CORRUPT, with_corrupt
+from harness.analysis.sources.reading import Sources, no_rows, with_walked
 from harness.analysis.sources.steps import STEPS_OF, Walk
 from harness.errors import EvidenceError
 from harness.ingest import reading

@@ -309,7 +309,7 @@ def _judged(
         shutil.rmtree(folder.tables, ignore_errors=True)  # what was killed has left it
         try:
             typed = unpacked(_packs(batch, part), folder.tables)
-            sources = from_table(table, sum(row.size_bytes for row in part), typed)
+            sources = from_table(table, sum(row.size_bytes for row in part), folder.tables / "lines", typed)
             return judge_sources(spark, sources, questions(by_run), into=folder, keep=False, progress=progress)
         finally:
             shutil.rmtree(folder.tables, ignore_errors=True)

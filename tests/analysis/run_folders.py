@@ -180,7 +180,7 @@ def rows_of(spark: "SparkSession", root: Path, cases: Mapping[str, Callable[[Run
         write(writer)
         writer.close()
         folders.append(writer.folder)
-    with built_facts(read(spark, folders), root / "facts") as facts:
+    with built_facts(read(spark, folders, root / "rows"), root / "facts") as facts:
         table = {name: [row.asDict(recursive=True) for row in frame.collect()] for name, frame in facts.items()}
 
     def of(write: Callable[[RunWriter], None], fact: str, order: str = "") -> list[dict[str, Any]]:

@@ -17,7 +17,8 @@ from harness.analysis.engine.compat import by_run, checkpoint, require_same_file
 from harness.analysis.engine.connect import remote_session, sail_session
 from harness.analysis.engine.session import TASK_BYTES, tuned
 from harness.analysis.judge import Judgement, Question, judge_sources, questions
-from harness.analysis.sources.reading import CORRUPT, from_table, read
+from harness.analysis.sources.parsed_lines import CORRUPT
+from harness.analysis.sources.reading import from_table, read
 from harness.cli.judge import behind_uri
 from harness.errors import EvidenceError, HarnessError, ScenarioError, SparkError
 from harness.ingest.lines import RecordedEvidence
@@ -68,7 +69,7 @@ def judgements(sail: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> 
     for run_id, history in histories.items():
         candidate = history.candidate()
         criteria[run_id] = (settings_of(candidate.scenario, candidate.plan), tuple(history.recorded().checks))
-    sources = from_table(sail.read.schema(HISTORIES).parquet(str(root / "all.parquet")), IN_TASKS)
+    sources = from_table(sail.read.schema(HISTORIES).parquet(str(root / "all.parquet")), IN_TASKS, root / "rows")
     made = judge_sources(sail, sources, questions(criteria), into=RunFolder(root / "judged"), keep=False)
     return {histories[judgement.run_id].name: judgement for judgement in made}
 
@@ -177,7 +178,7 @@ def test_a_file_that_is_gone_by_now_costs_no_answer(sail: SparkSession, tmp_path
 def test_that_nothing_was_found_is_written(keep: bool, sail: SparkSession, tmp_path: Path) -> None:
     run, into = write_intact_run(tmp_path / "intact"), RunFolder(tmp_path / "judged")
     question = Question(settings={run.run_id: AllowedSettings().for_checks()}, checks=("I9",))
-    (judgement,) = judge_sources(sail, read(sail, [run]), [question], into=into, keep=keep)
+    (judgement,) = judge_sources(sail, read(sail, [run], tmp_path / "rows"), [question], into=into, keep=keep)
     assert [check.verdict for check in judgement.checks] == [SystemVerdict.PASS]
     assert list(into.findings.iterdir()) == []
 

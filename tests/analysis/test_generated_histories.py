@@ -54,7 +54,7 @@ class Judged:
 def judged_at_once(spark: SparkSession, runs: dict[str, Evidence], root: Path) -> dict[str, Judgement]:
     table = pa.Table.from_pylist([run.row(run_id) for run_id, run in runs.items()], schema=to_arrow_schema(RUNS))
     parquet.write_table(table, root / "runs.parquet")
-    sources = from_table(spark.read.schema(RUNS).parquet(str(root / "runs.parquet")), table.nbytes)
+    sources = from_table(spark.read.schema(RUNS).parquet(str(root / "runs.parquet")), table.nbytes, root / "rows")
     question = Question(settings=dict.fromkeys(runs, SETTINGS))
     judgements = judge_sources(spark, sources, [question], into=RunFolder(root / "judged"), keep=False)
     return {judgement.run_id: judgement for judgement in judgements}

@@ -151,7 +151,7 @@ def answers(
     by_run = zip(folders, settings or repeat(SETTINGS), strict=False)
     to_judge = questions({folder.run_id: (allowed, tuple(checks)) for folder, allowed in by_run})
     assert len(to_judge) == 1
-    return judge_sources(spark, read(spark, folders), to_judge, into=into, keep=False)
+    return judge_sources(spark, read(spark, folders, into.root / "rows"), to_judge, into=into, keep=False)
 
 
 class Broken(Check):

@@ -131,7 +131,9 @@ def test_whatever_is_planted_in_a_whole_run_is_found_in_slices(spark: SparkSessi
     number: Counter[str] = Counter()
     for name, columns in {"planted": RUNS, "kept": HISTORIES}.items():
         path = tmp_path / f"{name}.parquet"
-        sources = from_table(spark.read.schema(columns).parquet(str(path)), path.stat().st_size)
+        sources = from_table(
+            spark.read.schema(columns).parquet(str(path)), path.stat().st_size, tmp_path / f"{name} rows"
+        )
         allowed = dict.fromkeys(pq.read_table(path, columns=["run_id"])["run_id"].to_pylist(), SETTINGS)
         with tuned(spark, 0, together=True), built_facts(sources, tmp_path / name, write=False) as facts:
             repeated = repeated_values(facts)

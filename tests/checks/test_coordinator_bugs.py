@@ -39,7 +39,7 @@ def findings(spark: "SparkSession", tmp_path_factory: pytest.TempPathFactory) ->
                 folders.append(writer.folder)
     checks = [registry.check(name) for name in sorted({bug.found_by for bug in TOLD.values()})]
     results: dict[str, set[str]] = {folder.root.name: set() for folder in folders}
-    with built_facts(read(spark, folders), root / "facts") as facts:
+    with built_facts(read(spark, folders, root / "rows"), root / "facts") as facts:
         for check in checks:
             for row in check.findings(handed_to(check, facts), STRICT).collect():
                 results[row.run_id].add(check.name)

@@ -12,7 +12,7 @@ from pyarrow import parquet
 from pyspark.sql import SparkSession
 
 from harness.analysis.engine.compat import is_connect
-from harness.analysis.sources.reading import CORRUPT
+from harness.analysis.sources.parsed_lines import CORRUPT
 from harness.errors import EvidenceError
 from harness.ingest.ends import WITHOUT_ENDS
 from harness.ingest.judging import judge_history

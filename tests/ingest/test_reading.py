@@ -9,14 +9,14 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from harness.analysis.engine.storage import file_path_column
-from harness.analysis.sources.reading import CORRUPT, PERMISSIVE, with_corrupt
+from harness.analysis.sources.parsed_lines import CORRUPT, with_corrupt
 from harness.ingest.files import stored_files
 from harness.ingest.local_files import LocalFiles
 from harness.ingest.reading import BROKEN, FILE, KEYS, LINE
 from harness.ingest.stored_lines import parsed_parts, text_of
 from harness.store.history import LINK
 from harness.system.chain import WRITERS_END, all_chained
-from tests.analysis.sources.test_parsed_lines import LINES
+from tests.analysis.sources.test_parsed_lines import LINES, PERMISSIVE
 
 pytestmark = [pytest.mark.spark, pytest.mark.jvm]
 

@@ -79,7 +79,7 @@ def counted(spark: SparkSession, run: RunFolder, tmp_path_factory: pytest.TempPa
     tables = {kind: [as_parquet(kind, paths, root / f"{kind}.parquet")] for kind, paths in files.items()}
     settings = AllowedSettings(min_insync_replicas=2)
     three = {
-        "run": read(spark, [run]),
+        "run": read(spark, [run], root / "rows"),
         "texts": RecordedEvidence(spark, texts, root / "lines").sources("texts", -1),
         "tables": RecordedEvidence(spark, tables, root / "lines").sources("tables", -1),
     }

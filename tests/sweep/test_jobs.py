@@ -241,8 +241,8 @@ def test_the_table_reads_as_the_files_that_it_was_made_of(spark: SparkSession, t
     }
     parquet.write_table(pa.Table.from_pylist([row], schema=to_arrow_schema(HISTORIES)), tmp_path / "table.parquet")
     table = spark.read.schema(HISTORIES).parquet(str(tmp_path / "table.parquet"))
-    for kind, from_files in read(spark, [folder]).lines.items():
-        tabled = from_table(table, 0).lines[kind]
+    for kind, from_files in read(spark, [folder], tmp_path / "files").lines.items():
+        tabled = from_table(table, 0, tmp_path / "table").lines[kind]
         assert tabled.schema.simpleString() == from_files.schema.simpleString()
         assert sorted(map(repr, tabled.cache().collect())) == sorted(map(repr, from_files.cache().collect()))
 

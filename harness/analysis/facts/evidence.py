@@ -6,7 +6,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from harness.analysis.frames import conform, union
-from harness.analysis.sources.reading import CORRUPT, Sources
+from harness.analysis.sources.parsed_lines import CORRUPT
+from harness.analysis.sources.reading import Sources
 from harness.analysis.sources.typed import UNIQUE_KEYS
 from harness.analysis.tables.schemas import (
     DAMAGED_REPLICA,

@@ -1,27 +1,33 @@
-"""How are lines read for an engine that does not say which of them do not fit? They are parsed here, as Spark does it.
+"""How do lines become rows? Arrow parses them here, block by block; engines read the Parquet files that they go to.
 
-What has another type than its column is null, and the text of such a line, or of one that is no JSON, is kept.
+What has another type than its column is null, and the text of such a line, or of one that is no JSON, is kept. Where
+lines of a block do not fit, each is parsed as Apache Spark parses JSON.
 """
 
 import json
 import math
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow import parquet
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
-from harness.analysis.engine.compat import checkpoint
+from harness.analysis.engine.compat import checkpoint, scanned, to_read
 from harness.analysis.frames import balanced_union
 from harness.analysis.sources.arrow_lines import arrow_rows
 from harness.analysis.sources.lines import ENDS
 
+CORRUPT = "corrupt"
+"""Column with the text of a line that does not fit."""
+BLOCK_BYTES = 2**23
+"""Bytes of a file that are read at once."""
 LINES_AT_ONCE = 20_000
 """Lines that are parsed at once."""
 MESSAGE_BYTES = 2**25
@@ -43,22 +49,40 @@ Line = tuple[str, str, bytes]
 
 def lines_of(path: Path, run_id: str, file: str) -> Iterator[Line]:
     """Yield the lines of a file that are not blank."""
-    return ((run_id, file, line) for line in path.read_bytes().splitlines() if line.strip())
+    with path.open("rb") as stream:
+        while block := stream.read(BLOCK_BYTES) + stream.readline():
+            yield from ((run_id, file, line) for line in block.splitlines() if line.strip())
 
 
-def frame_of(spark: SparkSession, lines: Iterable[Line], schema: T.StructType, corrupt: str) -> DataFrame | None:
-    """Return one row a line that is no writer's end: its columns, the text of one that does not fit, run and file."""
-    return in_messages(spark, (rows_of(block, schema, corrupt) for block in blocks(lines)))
+def with_corrupt(schema: T.StructType) -> T.StructType:
+    """Return the columns of a line, and `CORRUPT`."""
+    return T.StructType([*schema.fields, T.StructField(CORRUPT, T.StringType())])
 
 
-def rows_of(lines: Sequence[Line], schema: T.StructType, corrupt: str) -> pa.Table:
-    """Return the same of some lines as a table."""
-    places = (T.StructField(name, T.StringType()) for name in (corrupt, "run_id", "file"))
-    columns = to_arrow_schema(T.StructType([*schema, *places]))
+def stored_rows(spark: SparkSession, lines: Iterable[Line], schema: T.StructType, path: Path) -> DataFrame | None:
+    """Return the rows of lines, written to a Parquet file; None if there are no lines.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    rows = (rows_of(block, schema) for block in blocks(lines))
+    if (first := next(rows, None)) is None:
+        return None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with parquet.ParquetWriter(path, first.schema) as writer:
+        for part in chain([first], rows):
+            writer.write_table(part)
+    return scanned(spark.read.schema(from_arrow_schema(first.schema)).parquet(to_read(spark, path)))
+
+
+def rows_of(lines: Sequence[Line], schema: T.StructType) -> pa.Table:
+    """Return one row a line that is no writer's end: its columns, `CORRUPT`, `run_id` and `file`."""
+    places = (T.StructField(name, T.StringType()) for name in ("run_id", "file"))
+    columns = to_arrow_schema(T.StructType([*with_corrupt(schema), *places]))
     run_ids, files, texts = zip(*lines, strict=True)
     rows = table_of(texts, T.StructType([*schema, T.StructField(ENDS, T.LongType())]))
     if rows is None:
-        one_by_one = (_row(line, schema, corrupt) for line in lines)
+        one_by_one = (_row(line, schema) for line in lines)
         return pa.Table.from_pylist([row for row in one_by_one if row is not None], schema=columns)
     return with_columns(rows, {"run_id": run_ids, "file": files}, columns).filter(pc.is_null(rows[ENDS]))
 
@@ -144,17 +168,17 @@ def _parts(table: pa.Table) -> Iterator[pa.Table]:
     return (table.slice(first, rows) for first in range(0, max(len(table), 1), rows))
 
 
-def _row(line: Line, schema: T.StructType, corrupt: str) -> dict[str, Any] | None:
+def _row(line: Line, schema: T.StructType) -> dict[str, Any] | None:
     """Return the columns of one line that have a value; None for the end of a writer."""
     run_id, file, text = line
     place = {"run_id": run_id, "file": file}
     content = object_of(text)
     if content is None:
-        return {corrupt: text.decode(errors="replace"), **place}
+        return {CORRUPT: text.decode(errors="replace"), **place}
     if isinstance(content.get(ENDS), int):
         return None
     row, fits = fitted(content, schema)
-    return row | place | ({} if fits else {corrupt: text.decode()})
+    return row | place | ({} if fits else {CORRUPT: text.decode()})
 
 
 class Pairs(dict[str, Any]):

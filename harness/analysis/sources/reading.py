@@ -17,13 +17,12 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from harness.analysis.engine.compat import by_run, is_sail, to_read
+from harness.analysis.engine.compat import by_run, to_read
 from harness.analysis.engine.session import tasks_for
-from harness.analysis.engine.storage import file_path_column
 from harness.analysis.frames import balanced_union
 from harness.analysis.sources.lineage import LINE_KINDS, all_of
-from harness.analysis.sources.lines import ENDS, SCHEMAS
-from harness.analysis.sources.parsed_lines import Line, frame_of, in_messages, lines_of
+from harness.analysis.sources.lines import SCHEMAS
+from harness.analysis.sources.parsed_lines import Line, in_messages, lines_of, stored_rows, with_corrupt
 from harness.analysis.sources.sealing.packed import Unpacked
 from harness.analysis.sources.sealing.sealed import odd_kinds, sealed_tables
 from harness.analysis.sources.steps import STEPS_OF, Walk
@@ -33,7 +32,6 @@ from harness.analysis.tables.table import Table
 from harness.store.folder import RunFolder
 from harness.store.seal import stated_files
 
-CORRUPT = "corrupt"
 LINES = T.MapType(T.StringType(), T.ArrayType(T.StringType()))
 """Lines of files, without their ends, by the file's place within the run folder."""
 ROW_BYTES = 64
@@ -68,10 +66,14 @@ class Sources:
     """What the acks of a send are taken for where none of its lines states them; None where all of them do."""
 
 
-def read(spark: SparkSession, folders: Sequence[RunFolder], *, make_tables: bool = True) -> Sources:
+def read(spark: SparkSession, folders: Sequence[RunFolder], scratch: Path, *, make_tables: bool = True) -> Sources:
     """Return what the run folders hold; a file or folder that is missing reads as no lines.
 
-    Tables that a run lacks are made in its folder, unless nothing may be written there.
+    Args:
+        spark: An open session.
+        folders: Of the runs.
+        scratch: Folder for the rows of lines, which the caller removes.
+        make_tables: Whether tables that a run lacks are made in its folder.
     """
     runs = [(folder.evidence(), sealed_tables(folder, make=make_tables)) for folder in folders]
     size_bytes = sum(folder.evidence_bytes() for folder in folders)
@@ -84,12 +86,13 @@ def read(spark: SparkSession, folders: Sequence[RunFolder], *, make_tables: bool
         paths = _with_lines(path for files, tables in runs if kind not in tables for path in files[kind])
         if not paths and not any(kind in tables for _, tables in runs):
             absent |= all_of(kind)
-        lines[kind] = _lines(spark, schema, paths)
+        of_kind = chain.from_iterable(lines_of(path, *_place(path)) for path in paths)
+        lines[kind] = _rows(spark, of_kind, schema, kind, scratch)
         torn += ["/".join(_place(path)) for path in paths if _is_torn(path)]
     files: dict[str, list[Path]] = {}
     for _, tables in runs:
-        for of_kind in tables.values():
-            for name, path in of_kind.paths.items():
+        for sealed in tables.values():
+            for name, path in sealed.paths.items():
                 files.setdefault(name, []).append(path)
     frames = {name: _typed(spark, name, paths) for name, paths in files.items()}
     of_lines = [(folder.run_id, paths, tables) for folder, (paths, tables) in zip(folders, runs, strict=True)]
@@ -166,7 +169,7 @@ def _in_one_task(frames: Mapping[str, DataFrame]) -> dict[str, DataFrame]:
     return {name: frame.coalesce(1) for name, frame in frames.items()}
 
 
-def from_table(table: DataFrame, size_bytes: int, typed: Unpacked | None = None) -> Sources:
+def from_table(table: DataFrame, size_bytes: int, scratch: Path, typed: Unpacked | None = None) -> Sources:
     """Return what a table of runs holds: a column `run_id`, and one of `LINES` for each kind of file.
 
     All of a run comes to one task: every key of a join, group or window begins with `run_id`, so nothing moves again.
@@ -175,6 +178,7 @@ def from_table(table: DataFrame, size_bytes: int, typed: Unpacked | None = None)
     Args:
         table: One row a run.
         size_bytes: Of all lines.
+        scratch: Folder for the rows of lines, which the caller removes.
         typed: The tables that runs have beside their lines, which are read of the others alone; None if none has any.
     """
     spark = table.sparkSession
@@ -182,15 +186,18 @@ def from_table(table: DataFrame, size_bytes: int, typed: Unpacked | None = None)
     any_lines = typed is None or any(typed.without.values())
     read_bytes = as_lines(paths.values()) + (size_bytes if any_lines else 0)
     tasks = max(tasks_for(spark, read_bytes), 1)
-    table = by_run(table, tasks)
-    lines = {kind: table if typed is None else _of_runs(table, typed.without[kind]) for kind in SCHEMAS}
+    runs = {kind: table if typed is None else _of_runs(table, typed.without[kind]) for kind in SCHEMAS}
     sealed = {name: by_run(_typed(spark, name, [path]), tasks) for name, path in paths.items()}
     for kind, name in STEPS_OF.items():
-        rows = lines[kind]
+        rows = runs[kind]
         sealed[name] = with_walked(spark, sealed.get(name), () if rows is None else _walks_in(rows, kind))
     return Sources(
         spark=spark,
-        lines={kind: _parsed(rows, SCHEMAS[kind], kind) for kind, rows in lines.items() if rows is not None},
+        lines={
+            kind: by_run(_rows(spark, _lines_in(rows, kind), SCHEMAS[kind], kind, scratch), tasks)
+            for kind, rows in runs.items()
+            if rows is not None
+        },
         tables=sealed,
         size_bytes=size_bytes,
         read_bytes=read_bytes,
@@ -232,62 +239,20 @@ def of_table(table: Table) -> list[tuple[str, str]]:
     return [(column.name, column.type) for column in table.columns]
 
 
-def _lines(spark: SparkSession, schema: T.StructType, paths: Sequence[Path]) -> DataFrame:
-    """Return one row a line of the files."""
-    whole = with_corrupt(schema)
-    if not paths:
-        return _no_lines(spark, schema)
-    if is_sail(spark):
-        places = [(path, *_place(path)) for path in paths]
-        return _frame(spark, chain.from_iterable(lines_of(*place) for place in places), schema)
-    path = file_path_column()
-    return (
-        spark.read.schema(T.StructType([*whole.fields, T.StructField(ENDS, T.LongType())]))
-        .options(**PERMISSIVE)
-        .json([str(path) for path in paths])
-        .where(F.col(ENDS).isNull())
-        .select(
-            *whole.names,
-            F.regexp_extract(path, _RUN_AND_FILE, 1).alias("run_id"),
-            F.regexp_extract(path, _RUN_AND_FILE, 2).alias("file"),
-        )
-    )
-
-
-def _no_lines(spark: SparkSession, schema: T.StructType) -> DataFrame:
+def _rows(spark: SparkSession, lines: Iterable[Line], schema: T.StructType, kind: str, scratch: Path) -> DataFrame:
+    """Return one row a line of one kind of file."""
+    rows = stored_rows(spark, lines, schema, scratch / f"{kind}.parquet")
+    if rows is not None:
+        return rows
     fields = [*with_corrupt(schema).fields, *(T.StructField(name, T.StringType()) for name in ("run_id", "file"))]
     return no_rows(spark, [(field.name, field.dataType.simpleString()) for field in fields])
 
 
-def _frame(spark: SparkSession, lines: Iterable[Line], schema: T.StructType) -> DataFrame:
-    frame = frame_of(spark, lines, schema, CORRUPT)
-    return _no_lines(spark, schema) if frame is None else frame
-
-
 def _lines_in(table: DataFrame, kind: str) -> Iterator[Line]:
-    for row in table.select("run_id", kind).toArrow().to_pylist():
-        for file, lines in row[kind] or ():
+    for row in table.select("run_id", kind).toLocalIterator():
+        for file, lines in (row[kind] or {}).items():
             yield from ((row["run_id"], file, line.encode()) for line in lines if line)
 
 
-def _parsed(table: DataFrame, schema: T.StructType, kind: str) -> DataFrame:
-    """Return one row a line of one kind of file, as `_lines` does."""
-    if is_sail(table.sparkSession):
-        return _frame(table.sparkSession, _lines_in(table, kind), schema)
-    return (
-        table.select("run_id", F.explode(kind).alias("file", "lines"))
-        .select("run_id", "file", F.explode("lines").alias("line"))
-        .where(F.length("line") > 0)
-        .select("run_id", "file", F.from_json("line", with_corrupt(schema), PERMISSIVE).alias("parsed"))
-        .select("parsed.*", "run_id", "file")
-    )
-
-
-def with_corrupt(schema: T.StructType) -> T.StructType:
-    """Return the columns of a line, and one for the text of a line that does not fit."""
-    return T.StructType([*schema.fields, T.StructField(CORRUPT, T.StringType())])
-
-
-PERMISSIVE = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
 _RUN_AND_FILE = r"^(?:[^/]*/)*?([^/]+)/((?:operations/|brokers/[^/]+/|replicas/[^/]+/)?[^/]+)$"
 """Run folder and file within it, of any path that `read` lists."""

@@ -84,7 +84,7 @@ def test_what_has_no_rows_takes_the_place_of_what_had(spark: SparkSession, tmp_p
 
 
 def test_operations_of_many_lines(spark: SparkSession, tmp_path: Path) -> None:
-    lines = read(spark, [write_intact_run(tmp_path / "run")], make_tables=False).lines["operations"]
+    lines = read(spark, [write_intact_run(tmp_path / "run")], tmp_path / "rows", make_tables=False).lines["operations"]
     expected = texts(completed(lines))
     assert expected.total() > 40
     with configured(spark, OF_A_LARGE_HISTORY):

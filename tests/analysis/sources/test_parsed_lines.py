@@ -7,10 +7,13 @@ import pyarrow as pa
 import pytest
 
 from harness.analysis.sources import parsed_lines
+from harness.analysis.sources.parsed_lines import CORRUPT, rows_of, with_corrupt
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+PERMISSIVE = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
+"""How Apache Spark keeps the text of what does not fit."""
 LINES = {
     "all that there are columns for": b'{"number":1,"half":0.5,"is":true,"text":"a","list":[1,2],"inner":{"x":3}}',
     "nothing": b"{}",
@@ -60,9 +63,6 @@ def test_a_line_is_read_as_apache_spark_reads_it(name: str, apache_spark: "Spark
     from pyspark.sql import functions as F
     from pyspark.sql import types as T
 
-    from harness.analysis.sources.parsed_lines import rows_of
-    from harness.analysis.sources.reading import CORRUPT, PERMISSIVE, with_corrupt
-
     inner = T.StructType([T.StructField("x", T.LongType())])
     schema = (
         T.StructType([T.StructField("number", T.LongType()), T.StructField("half", T.DoubleType())])
@@ -77,8 +77,7 @@ def test_a_line_is_read_as_apache_spark_reads_it(name: str, apache_spark: "Spark
     by_spark = [row.asDict(recursive=True) for row in lines.where(F.col("lines").isNull()).drop("lines").collect()]
     line, other = ("run", "file", LINES[name]), ("run", "file", b"nonsense")
     alone, (*beside, last) = (
-        rows_of(lines, schema, CORRUPT).select(with_corrupt(schema).names).to_pylist()
-        for lines in ([line], [line, other])
+        rows_of(lines, schema).select(with_corrupt(schema).names).to_pylist() for lines in ([line], [line, other])
     )
     assert alone == by_spark
     assert beside == by_spark

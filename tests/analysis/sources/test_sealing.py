@@ -56,7 +56,7 @@ def hashable(value: Any) -> Any:
 
 def facts_of(spark: SparkSession, folders: list[RunFolder], root: Path, *, small: bool = True) -> dict[str, Rows]:
     """Return all facts of each run, which are made at once; through files, as those of a large run, if not `small`."""
-    sources = replace(read(spark, folders), together=small)
+    sources = replace(read(spark, folders, root / "rows"), together=small)
     rows: dict[str, Rows] = {folder.run_id: {} for folder in folders}
     with tuned(spark, sources.size_bytes, together=sources.together), built_facts(sources, root) as facts:
         for fact, frame in facts.items():

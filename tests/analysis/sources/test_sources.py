@@ -84,11 +84,12 @@ def write(folder: RunFolder, extra: str = "") -> None:
 
 
 def test_every_kind_of_line_that_is_written_can_be_read(spark: "SparkSession", tmp_path: Path) -> None:
-    from harness.analysis.sources.reading import CORRUPT, read
+    from harness.analysis.sources.parsed_lines import CORRUPT
+    from harness.analysis.sources.reading import read
 
     folder = RunFolder(tmp_path / "run-1")
     write(folder)
-    sources = read(spark, [folder])
+    sources = read(spark, [folder], tmp_path / "rows")
     for frame in sources.lines.values():
         rows = frame.cache().collect()
         assert rows
@@ -98,11 +99,12 @@ def test_every_kind_of_line_that_is_written_can_be_read(spark: "SparkSession", t
 
 
 def test_torn_and_corrupt_lines_are_kept_as_text_and_named_by_file(spark: "SparkSession", tmp_path: Path) -> None:
-    from harness.analysis.sources.reading import CORRUPT, read
+    from harness.analysis.sources.parsed_lines import CORRUPT
+    from harness.analysis.sources.reading import read
 
     folder = RunFolder(tmp_path / "run-1")
     write(folder, extra='{"mono":1,"ev":"hw","seq":"not a number"}\nno json at all\n{"mono":3,"ev":"h')
-    frame = read(spark, [folder]).lines["state_changes"].cache()
+    frame = read(spark, [folder], tmp_path / "rows").lines["state_changes"].cache()
     bad = frame.where(f"{CORRUPT} is not null").collect()
     assert len(bad) == 3
     assert {row.file for row in bad} == {"brokers/1/state-change.jsonl"}
@@ -111,7 +113,7 @@ def test_torn_and_corrupt_lines_are_kept_as_text_and_named_by_file(spark: "Spark
 def test_a_folder_without_any_evidence_reads_as_no_lines(spark: "SparkSession", tmp_path: Path) -> None:
     from harness.analysis.sources.reading import read
 
-    sources = read(spark, [RunFolder(tmp_path / "empty")])
+    sources = read(spark, [RunFolder(tmp_path / "empty")], tmp_path / "rows")
     assert [frame.count() for frame in sources.lines.values()] == [0] * 6
     assert sources.size_bytes == 0
     assert {"run_id", "file"} <= set(sources.lines["state_changes"].columns)
@@ -123,7 +125,7 @@ def test_runs_are_told_apart_by_their_folders(spark: "SparkSession", tmp_path: P
     folders = [RunFolder(tmp_path / "smoke-20261121T061958-6a276b73"), RunFolder(tmp_path / "another run")]
     for folder in folders:
         write(folder)
-    rows = read(spark, folders).lines["replicas"].select("run_id", "file").distinct().collect()
+    rows = read(spark, folders, tmp_path / "rows").lines["replicas"].select("run_id", "file").distinct().collect()
     assert {(row.run_id, row.file) for row in rows} == {
         (folder.run_id, str(path.relative_to(folder.root)))
         for folder in folders
@@ -175,9 +177,9 @@ def test_jobs_are_fitted_to_what_is_read_of_large_runs(
     assert len(lines) == by_lines
     files = [path for of_run in tables for of_kind in of_run.values() for path in of_kind.paths.values()]
     rows = sum(parquet.read_table(path).num_rows for path in files)
-    assert read(spark, folders).read_bytes is None, "all lines of small ones"
+    assert read(spark, folders, tmp_path / "rows").read_bytes is None, "all lines of small ones"
     monkeypatch.setattr("harness.analysis.engine.session.TASK_BYTES", 1_000)
-    sources = read(spark, folders)
+    sources = read(spark, folders, tmp_path / "rows")
     assert not sources.together
     assert sources.read_bytes == sum(path.stat().st_size for paths in lines for path in paths) + rows * ROW_BYTES
 
@@ -263,7 +265,9 @@ def test_a_table_of_runs_counts_for_rows_of_tables_and_for_lines_where_they_are_
     if lacking is not None:
         typed = Unpacked(paths={"polls": polls}, without={kind: [] for kind in SCHEMAS} | {"operations": lacking})
     nothing = [f"cast(null as {LINES.simpleString()}) as `{kind}`" for kind in SCHEMAS]
-    sources = from_table(spark.range(2).selectExpr("concat('run-', id) as run_id", *nothing), 1000, typed)
+    sources = from_table(
+        spark.range(2).selectExpr("concat('run-', id) as run_id", *nothing), 1000, tmp_path / "rows", typed
+    )
     assert (sources.size_bytes, sources.read_bytes) == (1000, rows * ROW_BYTES + lines_bytes)
     assert (sources.torn, sources.together) == ((), True)
     assert set(sources.lines) == (set(SCHEMAS) if typed is None else {"operations"} if lacking else set())
