@@ -67,11 +67,14 @@ def _of_topic(event: Event) -> Key:
 
 
 def _of_znode(event: Event) -> list[tuple[Key, Event]]:
-    """Return the topic whose znode, configuration or request a controller has deleted."""
+    """Return the topic whose znode, configuration or request a controller has deleted.
+
+    A znode that is not there any more counts too: the answer to the first request was lost with its connection.
+    """
     path: str = event["path"]
-    if event["op"] != "delete" or event["result"] != "ok" or event["by"] != "controller":
+    if event["op"] != "delete" or event["result"] not in ("ok", "nonode") or event["by"] != "controller":
         return []
-    for folder in (CONFIG, REQUEST, TOPICS):
+    for folder in (CONFIG, REQUEST, TOPICS) if event["result"] == "ok" else (TOPICS,):
         if path.startswith(folder) and "/" not in (topic := path.removeprefix(folder)):
             return [((topic, event["controller_epoch"]), event)]
     return []

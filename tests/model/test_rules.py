@@ -531,6 +531,14 @@ LEGAL: dict[str, tuple[str, list[Event]]] = {
         "REPLICA",
         inserted("REPLICA", 21, logs.cleaned(20, 10, delay_ms=1)),
     ),
+    "the answer to the deletion of a topic's znode is lost, and it is deleted again": (
+        "CONTROLLER",
+        instead("CONTROLLER", 16, logs.written("/brokers/topics/orders", 1, "delete") | {"result": "nonode"}),
+    ),
+    "a topic's configuration was deleted already": (
+        "CONTROLLER",
+        instead("CONTROLLER", 17, logs.written("/config/topics/orders", 1, "delete") | {"result": "nonode"}),
+    ),
     "a controller reads the state of a newer one, and makes no election": (
         "CONTROLLER",
         inserted("CONTROLLER", 6, logs.elected(result=None, previous=2)),
