@@ -103,7 +103,7 @@ class Format:
     """One kind of evidence."""
 
     kind: str
-    """Name in `harness/analysis/sources/reading.py`."""
+    """Name in `harness/analysis/sources/lines.py`."""
     option: str
     about: str
     kind_field: str
