@@ -547,6 +547,21 @@ LEGAL: dict[str, tuple[str, list[Event]]] = {
         "ZNODES",
         [*LOGS["ZNODES"][:4], logs.znode("/brokers/topics/orders", {"version": 1, "partitions": {"0": [1, 3]}}, 1)],
     ),
+    "a former replica that was in the ISR when it was added stays there when it is removed": (
+        "ZNODES",
+        [
+            *LOGS["ZNODES"][:2],
+            logs.assigned([3, 1, 2], 1, (3,), ()),
+            logs.assigned([1, 2], 2),
+            logs.state(1, 0, [1, 2, 3], 1),
+            logs.assigned([3, 1, 2], 3, (3,), (1, 2)),
+            logs.state(3, 1, [3], 2),
+            logs.assigned([3], 4),
+            logs.assigned([1, 3], 5, (1,), (3,)),
+            logs.state(3, 1, [3, 1], 3),
+            logs.assigned([1], 6),
+        ],
+    ),
     "a quorum completes a reassignment by the write that adds a broker and elects": (
         "ZNODES",
         [logs.state(1, 0, [1, 2], 0), logs.state(2, 1, [2, 3], 1)],
