@@ -35,6 +35,10 @@ from harness.values import TopicPartition
 
 log = logging.getLogger(__name__)
 
+UPDATES_AT_START_S = 5.0
+"""So long after the first partitions that a broker hears of, others may follow: a controller that comes into office
+sends those with a live replica first, then the others."""
+
 Leadership = tuple[str, int, int]
 """Topic, partition, leader epoch."""
 LeadershipListener = Callable[[list[Leadership], list[Leadership]], None]
@@ -225,6 +229,8 @@ class ControlRequests:
         if self._is_of_old_controller("UpdateMetadata", request):
             return UpdateMetadataResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
         deleted = self.metadata.update(request)
+        if request.topic_states:
+            self.metadata.complete_from_s = min(self.metadata.complete_from_s, now_s() + UPDATES_AT_START_S)
         self.replicas.doom(deleted)
         self.replicas.brokers_changed()
         for listener in self._deletion_listeners if deleted else ():

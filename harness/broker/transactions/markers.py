@@ -24,7 +24,7 @@ from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from harness.broker.wire.transport import PeerError
 from harness.events import NO_LEADER, TransactionMarkerResponse, TransactionMarkerSend
-from harness.values import TRANSACTIONS_TOPIC, TopicPartition, value_class
+from harness.values import TopicPartition, value_class
 
 _log = logging.getLogger(__name__)
 
@@ -121,16 +121,16 @@ class MarkerDelivery:
     def _route(self, completion: Completion, partitions: Iterable[TopicPartition]) -> None:
         """Queue markers for the leaders of these partitions, as the metadata cache has them now.
 
-        A partition that a filled cache does not have is deleted. The cache of a broker that has just started is filled
-        after LeaderAndIsr, with which the load of transactions begins: until it names the coordinator's own partition,
-        what it does not have may be there.
+        A partition that a complete cache does not have is deleted. The cache of a broker that has just started is
+        filled after LeaderAndIsr, with which the load of transactions begins, and in parts: partitions whose replicas
+        are all down come with a later request.
         """
-        is_filled = self.metadata.partition(TRANSACTIONS_TOPIC, completion.state_partition) is not None
-        is_filled |= not self.rules.markers_wait_for_metadata
+        is_complete = asyncio.get_running_loop().time() >= self.metadata.complete_from_s
+        is_complete |= not self.rules.markers_wait_for_metadata
         by_leader: dict[int | None, set[TopicPartition]] = {}
         for each in sorted(partitions):
             info = self.metadata.partition(*each)
-            if info is None and is_filled:  # the topic is deleted, and what it held with it
+            if info is None and is_complete:  # the topic is deleted, and what it held with it
                 _log.info("markers.dropped transactional_id=%s partition=%s-%d", _name(completion), *each)
                 self._note_marked(completion, [each])
                 continue

@@ -131,6 +131,7 @@ class Coordinating:
     def leaders(self, leaders: dict[int, int], *, alive: tuple[int, ...] = (1, 2)) -> None:
         """Give the coordinator's broker the leader of each partition of t; -2 means that it is being deleted."""
         states = {number: (leader, 1, [1, 2]) for number, leader in leaders.items()}
+        self.metadata.complete_from_s = 0
         self.metadata.update(
             metadata_update({each: ["REPL"] for each in alive}, {"t": states, TRANSACTIONS_TOPIC: {0: (1, 1, [1])}}, 1)
         )

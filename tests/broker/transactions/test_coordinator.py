@@ -300,6 +300,22 @@ async def test_partitions_of_a_deleted_topic_need_no_marker() -> None:
     await here.coordinator.stop()
 
 
+@pytest.mark.parametrize("comes", [True, False])
+async def test_what_a_cache_lacks_is_deleted_only_when_it_is_complete(comes: bool) -> None:
+    here = await leading()
+    producer = await here.begin(0)
+    here.leaders({0: -2})
+    here.metadata.complete_from_s = asyncio.get_running_loop().time() + 5
+    await here.coordinator.end(ID, producer, commit=True)
+    await asyncio.sleep(4)
+    assert here.state() == "PrepareCommit"
+    if comes:
+        here.leaders({0: 2})
+    await here.settled(lambda: here.state() == "CompleteCommit")
+    assert here.brokers.markers() == ([(2, "t-0", True)] if comes else [])
+    await here.coordinator.stop()
+
+
 async def test_what_another_coordinator_has_taken_over_is_given_up() -> None:
     here = await leading(brokers=FakeBrokers(errors={"t-0": [ErrorCode.TRANSACTION_COORDINATOR_FENCED]}))
     producer = await here.begin(0)
