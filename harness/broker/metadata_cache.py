@@ -45,7 +45,7 @@ class MetadataCache:
     controller_id: int = NO_LEADER
     """The controller that sent the last update; -1 before the first."""
     complete_from_s: float = math.inf
-    """Time of the loop from which a partition that is not here counts as deleted."""
+    """Time of the loop from which a partition that is not here counts as deleted; `ControlRequests` sets it."""
     rules: ProtocolRules = RIGHT
     _brokers: dict[int, AliveBroker] = field(default_factory=dict)
     _partitions: dict[str, dict[int, PartitionInfo]] = field(default_factory=dict)

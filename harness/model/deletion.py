@@ -69,12 +69,13 @@ def _of_topic(event: Event) -> Key:
 def _of_znode(event: Event) -> list[tuple[Key, Event]]:
     """Return the topic whose znode, configuration or request a controller has deleted.
 
-    A znode that is not there any more counts too: the answer to the first request was lost with its connection.
+    The topic's znode is gone after `nonode` too: the answer to an earlier request may have been lost.
     """
     path: str = event["path"]
-    if event["op"] != "delete" or event["result"] not in ("ok", "nonode") or event["by"] != "controller":
+    if event["op"] != "delete" or event["by"] != "controller":
         return []
-    for folder in (CONFIG, REQUEST, TOPICS) if event["result"] == "ok" else (TOPICS,):
+    folders = {"ok": (CONFIG, REQUEST, TOPICS), "nonode": (TOPICS,)}.get(event["result"], ())
+    for folder in folders:
         if path.startswith(folder) and "/" not in (topic := path.removeprefix(folder)):
             return [((topic, event["controller_epoch"]), event)]
     return []

@@ -76,8 +76,8 @@ class Znodes(Struct, frozen=True, kw_only=True):
     reached: bool | None = None
     """Whether all target replicas were in the ISR since the reassignment began."""
     untracked: frozenset[int] = frozenset()
-    """Replicas that were in the ISR already when they were added (KAFKA-9672): the controller takes them through no
-    state, and when they are removed it leaves them in the ISR (ReplicaStateMachine.doHandleStateChanges)."""
+    """Replicas that were in the ISR before they were added (KAFKA-9672). For the controller they do not exist, so it
+    does not take them out of the ISR when they are removed (ReplicaStateMachine.doHandleStateChanges)."""
     assigned: int | None = None
     """Version of the topic's znode that named these replicas."""
     bare_since: int | None = None
@@ -143,7 +143,7 @@ def is_assigned(state: Znodes | None, event: Event) -> Znodes | Illegal:
         return replace(state, replicas=None, reached=None)
     adding, removing = frozenset(event["adding"]), frozenset(event["removing"])
     added, isr = adding - state.adding, state.isr or frozenset()
-    untracked = (state.untracked - added) | (added & isr)
+    untracked = frozenset() if event["type"] == "create" else (state.untracked - added) | (added & isr)
     named = replace(state, replicas=replicas, adding=adding, removing=removing, reached=False)
     after = _reaches(replace(named, untracked=untracked, assigned=event["version"]))
     # A controller that has not seen a new partition yet writes the topic without it (`setTopicAssignmentRaw`).
@@ -160,7 +160,7 @@ def is_assigned(state: Znodes | None, event: Event) -> Znodes | Illegal:
     if not (state.adding or state.removing) or now != state.target:
         return Illegal(COMPLETED, after)
     known = state.isr is not None and state.reached is not None
-    if known and (not state.reached or isr & state.removing - state.untracked):
+    if known and (not state.reached or isr & (state.removing - state.untracked)):
         return Illegal(COMPLETED, after)
     return after
 

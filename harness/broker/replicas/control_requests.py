@@ -36,8 +36,8 @@ from harness.values import TopicPartition
 log = logging.getLogger(__name__)
 
 UPDATES_AT_START_S = 5.0
-"""So long after the first partitions that a broker hears of, others may follow: a controller that comes into office
-sends those with a live replica first, then the others."""
+"""Time after the first UpdateMetadata with partitions in which others may follow: a new controller sends partitions
+with a live replica first."""
 
 Leadership = tuple[str, int, int]
 """Topic, partition, leader epoch."""
