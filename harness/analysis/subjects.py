@@ -22,7 +22,7 @@ from harness.contracts.checks import Check, Settings, Severity, Subject, subject
 from harness.store.history import COMMITTED, READ_COMMITTED, OpType, Sign
 from harness.values import OFFSETS_TOPIC, PROBE_PROCESS
 
-_OF_CLIENTS = ("sends", "polls", "committed_offsets", "poll_steps", "send_reversals")
+_OF_CLIENTS = ("sends", "polls", "committed_offsets", "poll_steps", "send_reversals", "offset_reads")
 """Facts that say themselves which records and commits there were."""
 _TOPIC_KEY = ("run_id", "topic")
 _BROKER_KEY = ("run_id", "broker")

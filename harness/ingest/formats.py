@@ -179,6 +179,11 @@ _OF_OPERATIONS: Mapping[OpKind, tuple[str, tuple[str, ...]]] = {
         "An offset is asked for, as its `mode` says (latest, earliest or timestamp); its end says the `offset`.",
         ("topic", "partition"),
     ),
+    OpKind.READ: (
+        "Records are read from an `offset` on, uncommitted ones too; an `ok` end has in `value` the first of them, "
+        "each as offset=value id, with a space between two. The `mode` says from which replica (leader or replica).",
+        ("topic", "partition", "offset"),
+    ),
     OpKind.DELETE_RECORDS: (
         "The records before the `offset` are deleted; an `ok` end says where the log begins.",
         ("topic", "partition", "offset"),

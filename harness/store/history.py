@@ -45,6 +45,9 @@ class OpKind(StrEnum):
     """Asks the partition leader for the high watermark."""
     LIST_OFFSET = "list_offset"
     """Asks the partition leader for an offset: the latest, the earliest, or one by timestamp, as the mode says."""
+    READ = "read"
+    """Reads the records of a partition from a known offset on, from its leader or from a replica, as the mode says. An
+    ok end has them in `value`."""
     DELETE_RECORDS = "delete_records"
     """Moves the start of a partition's log to an offset; the end has the new start."""
     ADMINISTER = "administer"
@@ -117,7 +120,8 @@ class Operation:
     key: str = ""
     """Of the record. Of a request: the answer that is promised, as JSON; empty if none is."""
     value: str = ""
-    """The value id, unique in the run. Of a request that ended ok: how the answer differs from the promised one."""
+    """The value id, unique in the run. Of a request that ended ok: how the answer differs from the promised one. Of a
+    read that ended ok: its records in order, each as `offset=value id`, with a space between two."""
     acks: int = -1
     """Of a send: 0, 1 or -1 for all."""
     made_from: str = ""

@@ -57,7 +57,7 @@ def test_a_plain_record_is_its_id_now() -> None:
 
 
 def inquiries(deletes: list[str]) -> Iterator[tuple[Listing, Inquiry]]:
-    rules = Listing(plan(list_interval_s=0.1, delete_records_of=deletes), recorder(), lambda: NOW_MS)
+    rules = Listing(plan(list_interval_s=0.1, read_share=0.0, delete_records_of=deletes), recorder(), lambda: NOW_MS)
     for _ in range(3000):
         inquiry = rules.next()
         rules.answered(inquiry, 10 if inquiry.invoked.mode == "earliest" else 40)
@@ -85,7 +85,9 @@ def test_a_lister_deletes_records_only_where_it_may_and_only_what_is_there() -> 
 def test_whether_a_refused_deletion_took_effect_is_unknown() -> None:
     ends: list[Operation] = []
     rules = Listing(
-        plan(list_interval_s=0.1, delete_records_of=["events"]), Recorder("c", ends.append, lambda: 0), lambda: NOW_MS
+        plan(list_interval_s=0.1, read_share=0.0, delete_records_of=["events"]),
+        Recorder("c", ends.append, lambda: 0),
+        lambda: NOW_MS,
     )
     for _ in range(3000):
         inquiry = rules.next()

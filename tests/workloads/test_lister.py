@@ -53,7 +53,7 @@ def test_a_client_that_will_not_recover_is_replaced(
     monkeypatch.setattr(lister, "AdminClient", admin)
     monkeypatch.setattr(lister, "RENEWED_EVERY_S", renewed_every_s)
     monkeypatch.setattr(lister, "connection", lambda _plan: {})
-    parameters = {"list_interval_s": 1e-6, "request_timeout_ms": 1000, "delete_records_of": []}
+    parameters = {"list_interval_s": 1e-6, "request_timeout_ms": 1000, "read_share": 0.0, "delete_records_of": []}
     plan = ClientPlan(
         process="lister-1",
         workload="produce-consume",

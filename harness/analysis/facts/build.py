@@ -63,6 +63,7 @@ from harness.analysis.facts.protocol import (
 from harness.analysis.facts.quorum import quorum_terms
 from harness.analysis.facts.steps import (
     end_offsets,
+    offset_reads,
     poll_steps,
     poll_steps_of_many,
     promised_answers,
@@ -154,6 +155,7 @@ def facts_from_tables(
         protocol.METADATA_CACHES.name: lambda: metadata_caches(lines, operations),
         protocol.DELETED_LOGS.name: lambda: deleted_logs(tables[DELETED], tables[LIVES], lines),
         clients.END_OFFSETS.name: lambda: end_offsets(operations),
+        clients.OFFSET_READS.name: lambda: offset_reads(operations),
         clients.SCRIPTS.name: lambda: scripts(operations),
         clients.PROMISED_ANSWERS.name: lambda: promised_answers(operations),
         protocol.ELECTIONS.name: lambda: elections(lines),

@@ -8,7 +8,14 @@ from harness.analysis.check_helpers.records import acknowledged
 from harness.analysis.facts.clients import of_kind
 from harness.analysis.frames import as_number, by_parts, conform, in_order, stored
 from harness.analysis.sources.reading import no_rows, of_table
-from harness.analysis.tables.clients import END_OFFSETS, POLL_STEPS, PROMISED_ANSWERS, SCRIPTS, SEND_REVERSALS
+from harness.analysis.tables.clients import (
+    END_OFFSETS,
+    OFFSET_READS,
+    POLL_STEPS,
+    PROMISED_ANSWERS,
+    SCRIPTS,
+    SEND_REVERSALS,
+)
 from harness.store.history import READ_COMMITTED, OpKind, OpType
 
 _READER = ("run_id", "process", "mode", "topic", "partition")
@@ -106,6 +113,17 @@ def end_offsets(operations: DataFrame) -> DataFrame:
     answered = of_kind(operations, OpKind.END_OFFSET).where(F.col("outcome") == OpType.OK.value)
     answered = answered.where(F.coalesce("isolation", F.lit("")) != READ_COMMITTED)
     return conform(answered.where(F.col("ok_offset") >= 0).withColumn("offset", F.col("ok_offset")), END_OFFSETS)
+
+
+def offset_reads(operations: DataFrame) -> DataFrame:
+    """One row a record of an answered read from an offset on."""
+    answered = of_kind(operations, OpKind.READ).where((F.col("outcome") == OpType.OK.value) & (F.col("value") != ""))
+    of_read = ["run_id", "process", "index", "mode", "topic", "partition", "invoke_ns", "complete_ns"]
+    texts = F.posexplode(F.split("value", " ")).alias("position", "text")
+    each = answered.select(*of_read, F.col("offset").alias("begins_at"), texts)
+    parts = {"offset": F.regexp_extract("text", "^([0-9]+)=", 1), "given": F.regexp_extract("text", "=(.*)$", 1)}
+    rows = each.withColumns(parts).withColumn("offset", F.col("offset").try_cast("bigint"))
+    return conform(rows, OFFSET_READS)
 
 
 def scripts(operations: DataFrame) -> DataFrame:

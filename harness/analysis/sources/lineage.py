@@ -100,6 +100,7 @@ LINEAGE: dict[str, Origin] = {
     "poll_steps": _operations("poll"),
     "send_reversals": _operations("send"),
     "end_offsets": _operations("end_offset"),
+    "offset_reads": _operations("read"),
     "scripts": _operations("ask"),
     "promised_answers": _operations("request"),
     "elections": _state_changes("election"),

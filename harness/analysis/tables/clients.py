@@ -38,6 +38,21 @@ SEND_REVERSALS = CLIENT_TABLES.declare(
     EPOCH,
 )
 
+OFFSET_READS = CLIENT_TABLES.declare(
+    "offset_reads",
+    "one record of an answer to a read from an offset on",
+    _PROCESS,
+    Column("index", "bigint", "number of the operation within the process"),
+    Column("mode", "string", "from which replica it was read: leader or replica"),
+    *NAMED,
+    Column("begins_at", "bigint", "the offset from which on records were requested"),
+    Column("position", "int", "place of the record in the answer, from 0"),
+    Column("offset", "bigint", "its offset; null if the line is not readable"),
+    Column("given", "string", "its value id"),
+    Column("invoke_ns", "bigint", "when the read was invoked"),
+    Column("complete_ns", "bigint", "when it ended"),
+)
+
 SCRIPTS = CLIENT_TABLES.declare(
     "scripts",
     "one recorded script of client calls that was answered to its end",

@@ -73,6 +73,10 @@ class Parameters(Strict):
     list_interval_s: Annotated[
         float, Draw((0.05, 0.2, 1.0)), Field(gt=0, le=3600, description="Between two questions of a lister")
     ] = 0.2
+    read_share: Annotated[
+        float,
+        Field(ge=0, le=1, description="Share of the questions of a lister that read records, from a known offset on"),
+    ] = 0.0
     delete_records_of: Annotated[
         list[str], Field(description="Topics whose records before an offset are sometimes deleted by listers")
     ] = []
