@@ -133,6 +133,19 @@ def break_promise(run: Evidence) -> bool:
     return True
 
 
+def read_before_offset(run: Evidence) -> bool:
+    """Have a client read from an offset on, and get the record before it too."""
+    place = first_inside(run)
+    if place is None:
+        return False
+    _, record = polled(run, *place[1])[0]
+    offset = record["offset"]
+    what = {"topic": record["topic"], "partition": record["partition"], "offset": offset + 1, "mode": "leader"}
+    for type_, value in ((OpType.INVOKE, ""), (OpType.OK, f"{offset}={record['value']}")):
+        run.operation("lister", OpKind.READ, type_, 0, value=value, **what)
+    return True
+
+
 def _batches(run: Evidence, partition: int) -> list[list[Line]]:
     """Return the first producer's acknowledged sends to a partition, those together that were under way together."""
     invoked = {line["index"]: line["time_ns"] for line in run.lines(OPERATIONS, process="p0", type="invoke")}

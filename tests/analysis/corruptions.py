@@ -63,6 +63,7 @@ _OF_CLIENTS = _OF_VALUES | frozenset(
         "stale-read-after-ack",
         "unseen",
         "promised-answers",
+        "reads-from-offset",
         "recorded-answers",
     }
 )
@@ -77,6 +78,7 @@ _OF_READERS = _OF_TRANSACTIONS_READ | frozenset(
         "nonmonotonic-poll",
         "phantom",
         "poll-skip",
+        "reads-from-offset",
     }
 )
 _OF_TRANSACTIONS = frozenset(
@@ -294,9 +296,13 @@ CORRUPTIONS = {
     "a value is sent twice": Corruption(
         clients.send_twice,
         set(),
-        frozenset({"I10", "aborted-read", "duplicate", "inconsistent-offsets", "lost-write", "unseen"}) | _OF_VALUES,
+        frozenset(
+            {"I10", "aborted-read", "duplicate", "inconsistent-offsets", "lost-write", "reads-from-offset", "unseen"}
+        )
+        | _OF_VALUES,
     ),
     "a replica's dump is missing": Corruption(
         replicas.lose_dump, set(), frozenset({"I6", "I9", "I10", "I16", "I21", "I27", "unseen"}) | _OF_TRANSACTIONS
     ),
+    "a read from an offset on begins before it": Corruption(clients.read_before_offset, {"reads-from-offset"}),
 }

@@ -2,9 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
-from harness.client_rules.listing import Inquiry, Listing
+from harness.client_rules.listing import LEADER, READ_BYTES, READ_RECORDS, REPLICA, Inquiry, Listing
 from harness.client_rules.sending import Sending
 from harness.contracts.workloads import ClientPlan
 from harness.store.history import Operation, OpKind, OpType
@@ -80,6 +81,32 @@ def test_a_lister_deletes_records_only_where_it_may_and_only_what_is_there() -> 
     assert (min(once_told), max(once_told)) == (10, 40)
     assert all(0 <= inquiry.invoked.offset <= 40 for inquiry in deleted)
     assert not any(inquiry.deletes for _, inquiry in inquiries([]))
+
+
+def test_a_lister_reads_from_offsets_that_it_knows_and_records_the_first_records() -> None:
+    lines: list[Operation] = []
+    rules = Listing(
+        plan(list_interval_s=0.1, read_share=0.5, delete_records_of=[]),
+        Recorder("c", lines.append, lambda: 0),
+        lambda: NOW_MS,
+        (LEADER, REPLICA),
+    )
+    reads: list[Inquiry] = []
+    for _ in range(3000):
+        inquiry = rules.next()
+        if inquiry.reads:
+            reads.append(inquiry)
+            rules.read(inquiry, [(each, f"v{each}") for each in range(READ_RECORDS + 5)])
+        else:
+            rules.answered(inquiry, 10 if inquiry.invoked.mode == "earliest" else 40)
+    assert 0.45 < len(reads) / 3000 < 0.55
+    later = reads[30:]
+    assert {each.invoked.offset for each in later} == set(range(10, 41)), (
+        "those before all partitions are known begin at 0"
+    )
+    assert {(each.invoked.mode, each.max_bytes) for each in later} == set(product((LEADER, REPLICA), READ_BYTES))
+    ends = [each for each in lines if each.kind is OpKind.READ and each.type is OpType.OK]
+    assert ends[0].value.split() == [f"{each}=v{each}" for each in range(READ_RECORDS)]
 
 
 def test_whether_a_refused_deletion_took_effect_is_unknown() -> None:

@@ -29,7 +29,7 @@ def follower_watermarks(claims: DataFrame, state_changes: StateChanges, lives: D
         .select(*_FOLLOWER, "copied.*")
         .join(lives.select(*LIFE_KEY, "lived_ns", "disk_failed"), on=list(LIFE_KEY))
     )
-    written = _written(copied, writes)
+    written = _written(copied, writes, lives)
     starts = moves.select(*_LIFE, "seq", "time_ns", F.col("new").try_cast("bigint").alias("start"))
     return conform(
         copied.join(written, on=list(_FOLLOWER), how="inner")
@@ -42,14 +42,19 @@ def follower_watermarks(claims: DataFrame, state_changes: StateChanges, lives: D
     )
 
 
-def _written(copied: DataFrame, writes: DataFrame) -> DataFrame:
+def _written(copied: DataFrame, writes: DataFrame, lives: DataFrame) -> DataFrame:
     """One row a follower and epoch: when, and in which life, the leader wrote what the follower copied last.
 
-    A leader that starts again begins at its checkpoints; what it knew in an earlier life does not count.
+    A leader that starts again begins at its checkpoints; what it knew in an earlier life does not count. So there is no
+    row where that life ended before the copy was made: the follower had it from a later one.
     """
-    offsets = copied.select(*_FOLLOWER, F.col("last_offset").alias("copied_offset"))
+    offsets = copied.select(
+        *_FOLLOWER, F.col("last_offset").alias("copied_offset"), F.col("time_ns").alias("copied_ns")
+    )
+    ends = lives.select(*LIFE_KEY, F.col("lived_ns").alias("ended_ns"))
     return (
         writes.where(F.col("role") == "leader")
+        .join(ends, on=list(LIFE_KEY))
         .select(
             *_EPOCH,
             F.col("broker").alias("leader"),
@@ -58,9 +63,11 @@ def _written(copied: DataFrame, writes: DataFrame) -> DataFrame:
             "last_offset",
             F.col("time_ns").alias("written_ns"),
             F.col("seq").alias("written_seq"),
+            "ended_ns",
         )
         .join(offsets, on=list(_EPOCH), how="inner")
         .where(F.col("copied_offset").between(F.col("base_offset"), F.col("last_offset")))
+        .where(F.col("copied_ns") <= F.col("ended_ns"))
         .groupBy(*_FOLLOWER, "leader")
         .agg(F.max(F.struct("written_ns", "written_seq", "life")).alias("written"))
         .select(*_FOLLOWER, "leader", "written.*")

@@ -268,6 +268,28 @@ def test_a_last_stable_offset_is_no_end_of_a_partition(rows: Rows) -> None:
 
 
 @case
+def read_from_offsets_on(out: RunWriter) -> None:
+    what = {"topic": "orders", "partition": 1, "offset": 4, "mode": "replica"}
+    for index, value in enumerate(("4=a 6=key=b 7=", "", "odd 9=c")):
+        out.operation("l0", OpKind.READ, OpType.INVOKE, index, **what)
+        out.operation("l0", OpKind.READ, OpType.OK, index, value=value, **what)
+    out.operation("l0", OpKind.READ, OpType.INVOKE, 3, **what)
+    out.operation("l0", OpKind.READ, OpType.FAIL, 3, error="X", **what)
+
+
+def test_a_read_from_an_offset_on_has_one_row_a_record_in_its_order(rows: Rows) -> None:
+    table = rows(read_from_offsets_on, "offset_reads", "index")
+    assert sorted((row["index"], row["position"], row["offset"], row["given"]) for row in table) == [
+        (0, 0, 4, "a"),
+        (0, 1, 6, "key=b"),
+        (0, 2, 7, ""),
+        (2, 0, None, ""),
+        (2, 1, 9, "c"),
+    ]
+    assert {(row["partition"], row["begins_at"], row["mode"]) for row in table} == {(1, 4, "replica")}
+
+
+@case
 def polled(out: RunWriter) -> None:
     records = (
         Record(topic="orders", partition=0, offset=5, value="a", leader_epoch=2),
@@ -894,22 +916,23 @@ def test_what_is_written_with_acks_all_has_the_smallest_isr_of_its_leader(rows: 
     ]
 
 
+def raised(role: str, new: int) -> HighWatermark:
+    return HighWatermark(
+        topic="orders",
+        partition=0,
+        role=role,
+        leader_epoch=0,
+        old=0,
+        new=new,
+        log_end_offset=5,
+        isr=[],
+        zk_version=0,
+        cause="fetch",
+    )
+
+
 @case
 def follower_of_a_leader_that_starts_again(out: RunWriter) -> None:
-    def raised(role: str, new: int) -> HighWatermark:
-        return HighWatermark(
-            topic="orders",
-            partition=0,
-            role=role,
-            leader_epoch=0,
-            old=0,
-            new=new,
-            log_end_offset=5,
-            isr=[],
-            zk_version=0,
-            cause="fetch",
-        )
-
     for life, known in (("first", 4), ("second", 3)):
         out.event(1, raised("leader", known), life=life)
         out.clock.now_ns += 20 * MS
@@ -921,6 +944,20 @@ def follower_of_a_leader_that_starts_again(out: RunWriter) -> None:
 def test_a_leader_carries_what_it_knew_in_the_life_in_which_it_wrote(rows: Rows) -> None:
     (row,) = rows(follower_of_a_leader_that_starts_again, "follower_watermarks")
     assert (row["broker"], row["leader"], row["leader_high_watermark"], row["high_watermark"]) == (2, 1, 3, 3)
+
+
+@case
+def follower_that_copies_after_its_leader_has_started_again(out: RunWriter) -> None:
+    out.event(1, raised("leader", 4), life="first")
+    out.clock.now_ns += 20 * MS
+    out.event(1, wrote(-1, isr_size=2), life="first")
+    out.clock.now_ns += 20 * MS
+    out.event(1, leads(0), life="second")
+    out.event(2, wrote(None, isr_size=0, role="follower"))
+
+
+def test_a_copy_carries_nothing_of_a_life_that_was_over(rows: Rows) -> None:
+    assert rows(follower_that_copies_after_its_leader_has_started_again, "follower_watermarks") == []
 
 
 @case
