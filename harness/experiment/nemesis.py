@@ -121,7 +121,8 @@ class Nemesis:
         await asyncio.sleep(max(0.0, due_s - _now_s()))
         waited = ""
         if planned.after:
-            waited = await self._moment(planned)
+            seen, waited = await self._moment(planned)
+            planned = planned.model_copy(update={"overlaps": planned.overlaps and seen})
             due_s = _now_s()
         plugin = self.plugins[planned.fault]
         try:
@@ -139,16 +140,16 @@ class Nemesis:
             self._ended.set()
             self._ended = asyncio.Event()
 
-    async def _moment(self, planned: PlannedFault) -> str:
-        """Wait for the instant of a fault; return as a sentence whether it came."""
+    async def _moment(self, planned: PlannedFault) -> tuple[bool, str]:
+        """Wait for the instant of a fault; return whether it came, also as a sentence."""
         brokers = [broker.broker_id for broker in (await self.context.driver.status()).brokers]
         moment = MOMENTS[planned.after]
         seen = await until_moment(
             self.context.state_changes, brokers, moment, within_s=planned.within_s, offset_s=planned.offset_s
         )
         if seen:
-            return f"{planned.offset_s:g} s after {planned.after}"
-        return f"{planned.after} was not logged within {planned.within_s:g} s"
+            return True, f"{planned.offset_s:g} s after {planned.after}"
+        return False, f"{planned.after} was not logged within {planned.within_s:g} s"
 
     async def hold(
         self, planned: PlannedFault, until: Until, injected: Callable[[Injection], None] = lambda _: None

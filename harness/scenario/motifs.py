@@ -32,7 +32,8 @@ class MotifStep:
     within_s: float = 3.0
     """How long it waits for that moment at most."""
     overlaps: bool = False
-    """Whether it is injected even while an earlier step of the motif is still in force on its target."""
+    """Whether it is injected even while an earlier step of the motif is still in force on its target, if its moment
+    came."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

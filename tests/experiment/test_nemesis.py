@@ -360,6 +360,14 @@ async def test_steps_of_a_motif_may_overlap_on_one_broker(bench: Bench, motif: s
     assert (steps.index("1 injected 1") < steps.index("0 healed 1")) is not postponed
 
 
+async def test_a_step_whose_moment_does_not_come_waits_for_the_end_of_the_one_before(bench: Bench) -> None:
+    first = drawn(0, "1", brokers=[1], duration_s=0.05, motif="start-kill")
+    waits = {"after": "broker-started", "within_s": 0.01}
+    steps = await bench.perform(first, drawn(1, "1", brokers=[1], motif="start-kill", overlaps=True, **waits))
+    assert "1 postponed" in steps
+    assert steps.index("0 healed 1") < steps.index("1 injected 1")
+
+
 @pytest.mark.parametrize(
     ("first", "second", "postponed"),
     [

@@ -79,7 +79,10 @@ class SimulatedLister:
 
     async def _read(self, leader: Leader, inquiry: Inquiry) -> list[tuple[int, str]]:
         """Return the offsets and value ids of the records that a broker answers with."""
-        broker_id = leader.broker_id if inquiry.invoked.mode == LEADER else self._rng.choice(self._client.broker_ids)
+        replicas = [leader.broker_id] if inquiry.invoked.mode == LEADER else self._client.broker_ids
+        if not replicas:
+            raise Refused(ErrorCode.REPLICA_NOT_AVAILABLE)  # metadata in which no broker lives
+        broker_id = self._rng.choice(replicas)
         session, offset = self._sessions[broker_id], inquiry.invoked.offset
         limits = Limits(MAX_WAIT_MS, 1, inquiry.max_bytes, inquiry.max_bytes)
         wanted = [PartitionRequest(inquiry.partition, leader.leader_epoch, offset)]
