@@ -4,7 +4,6 @@ Updated only by the controller's UpdateMetadata; the last one applied wins, with
 controller cannot reach keeps serving the last state it got.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -44,8 +43,6 @@ class MetadataCache:
 
     controller_id: int = NO_LEADER
     """The controller that sent the last update; -1 before the first."""
-    complete_from_s: float = math.inf
-    """Time of the loop from which a partition that is not here counts as deleted; `ControlRequests` sets it."""
     rules: ProtocolRules = RIGHT
     _brokers: dict[int, AliveBroker] = field(default_factory=dict)
     _partitions: dict[str, dict[int, PartitionInfo]] = field(default_factory=dict)

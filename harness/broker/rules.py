@@ -476,7 +476,7 @@ class ProtocolRules:
         origin="a coordinator takes partitions for deleted before it has heard of any (Apache Kafka 3.9.1)",
         effect="a decided transaction is complete without markers, and read_committed consumers wait for ever",
     )
-    """A partition is deleted if a complete metadata cache does not have it (`MarkerDelivery._route`)."""
+    """A partition that the metadata cache does not have is deleted if ZooKeeper says so (`MarkerDelivery._route`)."""
     transactions_load_past_high_watermark: bool = _guard(
         "transaction-load-to-high-watermark",
         origin="a coordinator loads its partition of `__transaction_state` only up to the high watermark",

@@ -81,7 +81,7 @@ from harness.broker.zookeeper.registration import (
     register_broker,
 )
 from harness.broker.zookeeper.session import ZooKeeperSession
-from harness.broker.zookeeper.topics import read_topic_assignment
+from harness.broker.zookeeper.topics import is_deleted, read_topic_assignment
 from harness.broker.zookeeper.znodes import BrokerRegistration, broker_path, new_uuid
 from harness.events import BrokerStart, BrokerStop, EpochAssign, LogsClose, ProducersExpired, Recovery
 from harness.values import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
@@ -385,7 +385,11 @@ class Broker:
             ),
             producer_ids=self.producer_ids,
             markers=MarkerDelivery(
-                peers=self._new_peers(), metadata=self.metadata, state_log=self._state_log, rules=self._rules
+                peers=self._new_peers(),
+                metadata=self.metadata,
+                state_log=self._state_log,
+                deleted=lambda partition: is_deleted(self._session.current, partition),
+                rules=self._rules,
             ),
             state_log=self._state_log,
             wall_ms=self._outside.wall_ms,

@@ -35,10 +35,6 @@ from harness.values import TopicPartition
 
 log = logging.getLogger(__name__)
 
-UPDATES_AT_START_S = 5.0
-"""Time after the first UpdateMetadata with partitions in which others may follow: a new controller sends partitions
-with a live replica first."""
-
 Leadership = tuple[str, int, int]
 """Topic, partition, leader epoch."""
 LeadershipListener = Callable[[list[Leadership], list[Leadership]], None]
@@ -229,8 +225,6 @@ class ControlRequests:
         if self._is_of_old_controller("UpdateMetadata", request):
             return UpdateMetadataResponse(error_code=ErrorCode.STALE_CONTROLLER_EPOCH)
         deleted = self.metadata.update(request)
-        if request.topic_states:
-            self.metadata.complete_from_s = min(self.metadata.complete_from_s, now_s() + UPDATES_AT_START_S)
         self.replicas.doom(deleted)
         self.replicas.brokers_changed()
         for listener in self._deletion_listeners if deleted else ():

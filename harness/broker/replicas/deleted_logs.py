@@ -29,8 +29,13 @@ class DeletedLogs:
             self.remove_later(folder)
 
     def remove_later(self, place: str, delay_ms: int | None = None) -> None:
-        """Remove a folder or file after a delay; by default, that of a deleted log."""
+        """Remove a folder or file after a delay; by default, that of a deleted log.
+
+        Where a second file has taken the name of one that waits, the delay begins again.
+        """
         delay_s = self.delay_s if delay_ms is None else delay_ms / 1000
+        if place in self._timers:
+            self._timers[place].cancel()
         self._timers[place] = asyncio.get_running_loop().call_later(delay_s, self._remove, place)
 
     def stop(self) -> None:

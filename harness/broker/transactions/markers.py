@@ -67,6 +67,8 @@ class MarkerDelivery:
     peers: Peers
     metadata: MetadataCache
     state_log: StateLog
+    deleted: Callable[[TopicPartition], Awaitable[bool]]
+    """Whether a partition that the metadata cache does not have is deleted."""
     rules: ProtocolRules = RIGHT
     store: Callable[[Completion], Awaitable[ErrorCode]] = field(init=False)
     """Stores that a transaction is complete; COORDINATOR_NOT_AVAILABLE is tried again."""
@@ -121,18 +123,15 @@ class MarkerDelivery:
     def _route(self, completion: Completion, partitions: Iterable[TopicPartition]) -> None:
         """Queue markers for the leaders of these partitions, as the metadata cache has them now.
 
-        A partition that a complete cache does not have is deleted. The cache of a broker that has just started is
-        filled after LeaderAndIsr, with which the load of transactions begins, and in parts: partitions whose replicas
-        are all down come with a later request.
+        For Kafka a partition that the cache does not have is deleted. But the cache of a broker that has just started
+        is filled after LeaderAndIsr, with which the load of transactions begins, and in parts: partitions whose
+        replicas are all down come with a later request. So they wait here until ZooKeeper tells.
         """
-        is_complete = asyncio.get_running_loop().time() >= self.metadata.complete_from_s
-        is_complete |= not self.rules.markers_wait_for_metadata
         by_leader: dict[int | None, set[TopicPartition]] = {}
         for each in sorted(partitions):
             info = self.metadata.partition(*each)
-            if info is None and is_complete:  # the topic is deleted, and what it held with it
-                _log.info("markers.dropped transactional_id=%s partition=%s-%d", _name(completion), *each)
-                self._note_marked(completion, [each])
+            if info is None and not self.rules.markers_wait_for_metadata:
+                self._drop(completion, [each])
                 continue
             leader = info.leader if info else NO_LEADER
             is_alive = self.metadata.leader_endpoint(leader, self.peers.listener) is not None
@@ -146,6 +145,12 @@ class MarkerDelivery:
                 self._queues.setdefault(to, deque()).append(waiting)
                 self._send_to(to)
 
+    def _drop(self, completion: Completion, partitions: Collection[TopicPartition]) -> None:
+        """Send no markers to partitions that are deleted, and what they held with them."""
+        for each in partitions:
+            _log.info("markers.dropped transactional_id=%s partition=%s-%d", _name(completion), *each)
+        self._note_marked(completion, partitions)
+
     def _look_for_leaders(self) -> None:
         if self._looking is None or self._looking.done():
             self._looking = asyncio.get_running_loop().create_task(self._find_leaders(), name="find-marker-leaders")
@@ -154,10 +159,14 @@ class MarkerDelivery:
     async def _find_leaders(self) -> None:
         while self._unknown:
             await asyncio.sleep(RETRY_WAIT_S)
+            unknown = {each for _, partitions in self._unknown for each in partitions}
+            missing = sorted(each for each in unknown if self.metadata.partition(*each) is None)
+            deleted = frozenset([each for each in missing if await self.deleted(each)])
             waiting, self._unknown = self._unknown, deque()
             for completion, partitions in waiting:
                 if self._is_pending(completion):
-                    self._route(completion, partitions)
+                    self._drop(completion, sorted(partitions & deleted))
+                    self._route(completion, partitions - deleted)
                     self._complete_if_marked(completion)
 
     # --- sending ---

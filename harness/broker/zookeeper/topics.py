@@ -1,9 +1,10 @@
 """Topics in ZooKeeper: creating one, and reading its configuration."""
 
+import asyncio
 import logging
 from collections.abc import Mapping, Sequence
 
-from harness.broker.zookeeper.client import ANY_VERSION, NodeExists, NoNode, ZooKeeper
+from harness.broker.zookeeper.client import ANY_VERSION, NodeExists, NoNode, ZooKeeper, ZooKeeperError
 from harness.broker.zookeeper.pipeline import all_of
 from harness.broker.zookeeper.znodes import (
     CONFIG_CHANGE_PREFIX,
@@ -12,13 +13,18 @@ from harness.broker.zookeeper.znodes import (
     TopicAssignment,
     broker_config_path,
     decode_config,
+    delete_topic_path,
     encode_config,
     encode_config_change,
     topic_config_path,
     topic_path,
 )
+from harness.values import TopicPartition
 
 log = logging.getLogger(__name__)
+
+ANSWER_S = 1.0
+"""So long `is_deleted` waits for ZooKeeper."""
 
 
 class TopicExists(Exception):
@@ -88,6 +94,18 @@ async def read_topic_assignment(zk: ZooKeeper, topic: str) -> TopicAssignment | 
     except MalformedZnode as error:
         log.error("topic.ignored error=%s", error)
         return None
+
+
+async def is_deleted(zk: ZooKeeper, partition: TopicPartition) -> bool:
+    """Return whether a partition is in no assignment, or its topic is queued for deletion; False without an answer."""
+    topic, number = partition
+    try:
+        async with asyncio.timeout(ANSWER_S):
+            assignment = await read_topic_assignment(zk, topic)
+            is_assigned = assignment is not None and number in assignment.partitions
+            return not is_assigned or await zk.exists(delete_topic_path(topic)) is not None
+    except (ZooKeeperError, TimeoutError):
+        return False
 
 
 async def znodes_below(zk: ZooKeeper, path: str) -> list[list[str]]:

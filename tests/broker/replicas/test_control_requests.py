@@ -1,11 +1,8 @@
-import asyncio
-import math
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from harness.broker.replicas.replicas import now_s
 from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import ApiKey
 from harness.events import (
@@ -224,18 +221,6 @@ async def test_the_isr_and_replicas_of_the_event_are_those_of_the_request() -> N
         await cluster.elect(1, isr=[1, 3])
         [partition] = cluster[1].of(ControlReceive)[-1].partitions
         assert replace(partition, verdict="") == replace(partition, isr=[1, 3], replicas=[1, 2, 3], verdict="")
-
-
-async def test_the_cache_is_complete_some_time_after_its_first_partitions() -> None:
-    async with ReplicaCluster() as cluster:
-        began_s, complete_s = now_s(), []
-        for after_s, topics in ((0, {}), (1, {"t": {0: (2, 5, [2, 3])}}), (2, {"u": {0: (2, 5, [2, 3])}})):
-            await asyncio.sleep(after_s)
-            update = metadata_update({1: ["REPL"], 3: ["REPL"]}, topics, CONTROLLER)
-            update.controller_epoch, update.broker_epoch = cluster.controller_epoch, 50
-            await cluster[1].control.update_metadata(update, context(ApiKey.UPDATE_METADATA, 6))
-            complete_s.append(cluster[1].metadata.complete_from_s - began_s)
-        assert complete_s == [math.inf, pytest.approx(6), pytest.approx(6)]
 
 
 async def test_update_metadata_is_logged_as_the_cache_has_it_from_then_on() -> None:

@@ -65,3 +65,15 @@ async def test_a_disk_that_refuses_does_not_stop_the_others() -> None:
     removing.remove_later(f"d/{FOLDER}")
     await asyncio.sleep(2)
     assert not storage.exists(FOLDER)
+
+
+async def test_what_is_put_aside_under_a_name_that_waits_has_its_whole_delay() -> None:
+    storage = storage_with_a_deleted_log()
+    removing = DeletedLogs(directories(LogManager(storage), storage), delay_s=60)
+    removing.remove_later(f"d/{FOLDER}")
+    await asyncio.sleep(40)
+    removing.remove_later(f"d/{FOLDER}")
+    await asyncio.sleep(40)
+    assert storage.exists(FOLDER)
+    await asyncio.sleep(21)
+    assert not storage.exists(FOLDER)

@@ -15,7 +15,7 @@ from harness.broker.wire.error_codes import ErrorCode
 from harness.broker.wire.messages import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from harness.broker.wire.transport import PeerError
 from harness.events import Event, TransactionStateChange
-from harness.values import TRANSACTIONS_TOPIC
+from harness.values import TRANSACTIONS_TOPIC, TopicPartition
 from tests.broker.coordinator.coordinators import FakeTopic
 from tests.broker.metadata_update import metadata_update
 from tests.broker.recording_state_log import RecordingStateLog
@@ -106,6 +106,8 @@ class Coordinating:
     bugs: tuple[str, ...] = ()
     limits: TransactionLimits = field(default_factory=TransactionLimits)
     now_ms: int = 1_000_000
+    existing: set[TopicPartition] = field(default_factory=set)
+    """Partitions that ZooKeeper has although the metadata cache may lack them."""
     coordinator: TransactionCoordinator = field(init=False)
     log: RecordingStateLog = field(default_factory=lambda: RecordingStateLog([]))
 
@@ -122,16 +124,21 @@ class Coordinating:
             shards=Shards(1, rules),
             topic=self.topic,
             producer_ids=ids,
-            markers=MarkerDelivery(peers=peers, metadata=self.metadata, state_log=self.log, rules=rules),
+            markers=MarkerDelivery(
+                peers=peers, metadata=self.metadata, state_log=self.log, deleted=self.deleted, rules=rules
+            ),
             state_log=self.log,
             wall_ms=lambda: self.now_ms,
             limits=self.limits,
         )
 
+    async def deleted(self, partition: TopicPartition) -> bool:
+        """Return whether ZooKeeper says that a partition is deleted."""
+        return partition not in self.existing
+
     def leaders(self, leaders: dict[int, int], *, alive: tuple[int, ...] = (1, 2)) -> None:
         """Give the coordinator's broker the leader of each partition of t; -2 means that it is being deleted."""
         states = {number: (leader, 1, [1, 2]) for number, leader in leaders.items()}
-        self.metadata.complete_from_s = 0
         self.metadata.update(
             metadata_update({each: ["REPL"] for each in alive}, {"t": states, TRANSACTIONS_TOPIC: {0: (1, 1, [1])}}, 1)
         )

@@ -301,16 +301,18 @@ async def test_partitions_of_a_deleted_topic_need_no_marker() -> None:
 
 
 @pytest.mark.parametrize("comes", [True, False])
-async def test_what_a_cache_lacks_is_deleted_only_when_it_is_complete(comes: bool) -> None:
+async def test_what_a_cache_lacks_is_deleted_only_when_zookeeper_says_so(comes: bool) -> None:
     here = await leading()
     producer = await here.begin(0)
     here.leaders({0: -2})
-    here.metadata.complete_from_s = asyncio.get_running_loop().time() + 5
+    here.existing = {("t", 0)}
     await here.coordinator.end(ID, producer, commit=True)
     await asyncio.sleep(4)
     assert here.state() == "PrepareCommit"
     if comes:
         here.leaders({0: 2})
+    else:
+        here.existing = set()
     await here.settled(lambda: here.state() == "CompleteCommit")
     assert here.brokers.markers() == ([(2, "t-0", True)] if comes else [])
     await here.coordinator.stop()
@@ -416,7 +418,7 @@ async def what_a_coordinator_without_metadata_does(here: Coordinating) -> Any:
     producer = await here.begin(0)
     here.leaders({0: 2}, alive=())
     await here.coordinator.end(ID, producer, commit=True)
-    here.metadata = MetadataCache()
+    here.metadata, here.existing = MetadataCache(), {("t", 0)}
     await here.fail_over()
     await asyncio.sleep(1)
     before = here.state()

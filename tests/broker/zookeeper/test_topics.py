@@ -1,7 +1,13 @@
 import pytest
 
 from harness.broker.zookeeper.client import Create, NoNode, Op
-from harness.broker.zookeeper.topics import TopicExists, create_topic, read_topic_assignment, read_topic_config
+from harness.broker.zookeeper.topics import (
+    TopicExists,
+    create_topic,
+    is_deleted,
+    read_topic_assignment,
+    read_topic_config,
+)
 from harness.broker.zookeeper.znodes import TopicAssignment
 from harness.simulation.zookeeper.ensemble import Ensemble
 from harness.simulation.zookeeper.session import SimulatedZooKeeper
@@ -58,3 +64,18 @@ async def test_an_unknown_topic_has_no_configuration_and_no_assignment(zk: Simul
     assert await read_topic_assignment(zk, "t") is None
     with pytest.raises(NoNode):
         await zk.get("/brokers/topics/t")
+
+
+async def test_a_partition_is_deleted_if_nothing_assigns_it_or_its_topic_is_to_go(
+    server: Ensemble, zk: SimulatedZooKeeper
+) -> None:
+    assert await is_deleted(zk, ("t", 0))
+    await create_topic(zk, "t", {0: [1]}, {})
+    assert [await is_deleted(zk, ("t", number)) for number in (0, 1)] == [False, True]
+    server.put("/admin/delete_topics/t")
+    assert await is_deleted(zk, ("t", 0))
+
+
+async def test_without_an_answer_nothing_is_known_to_be_deleted(zk: SimulatedZooKeeper) -> None:
+    await zk.close()
+    assert not await is_deleted(zk, ("t", 0))
