@@ -322,16 +322,34 @@ class TestControlledShutdown:
                          id="no controller to ask"),
             pytest.param({2: ProcessState.STOPPED}, "", id="a broker that is not needed is away"),
             pytest.param({0: ProcessState.STOPPED, 2: ProcessState.STOPPED},
-                         "; no other broker ran that it could hand over to", id="no replica to hand over to"),
+                         "; no other broker ran all the time that it could hand over to",
+                         id="no replica to hand over to"),
         ],
     )  # fmt: skip
-    async def test_a_stop_that_was_not_controlled_is_a_mismatch(
+    async def test_a_stop_that_was_not_controlled_is_a_mismatch_if_nothing_was_in_its_way(
         self, cluster: FakeCluster, states: dict[int, ProcessState], why: str
     ) -> None:
         cluster.controlled = False
         cluster.states |= states
         _, effect = await injected(cluster, "controlled-shutdown", 1)
-        assert effect == Effect(verdict=MISMATCH, detail=f"broker 1 logged a stop that was not controlled{why}")
+        detail = f"broker 1 logged a stop that was not controlled{why}"
+        assert effect == Effect(verdict=INCONCLUSIVE if why else MISMATCH, detail=detail)
+
+    async def test_a_member_of_the_isr_that_was_away_for_a_while_explains_it_too(
+        self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        cluster.controlled, cluster.isr = False, [1, 2]
+        stop = cluster.stop_broker
+
+        async def stopped(broker_id: int, *, timeout_s: float) -> None:
+            await cluster.kill_broker(2)
+            await cluster.start_broker(2)
+            await stop(broker_id, timeout_s=timeout_s)
+
+        monkeypatch.setattr(cluster, "stop_broker", stopped)
+        _, effect = await injected(cluster, "controlled-shutdown", 1)
+        assert effect.verdict is INCONCLUSIVE
+        assert effect.detail.endswith("; no other member of the ISR of orders-0 ran all the time")
 
     async def test_a_controller_that_is_deposed_meanwhile_explains_a_stop_that_was_not_controlled(
         self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch

@@ -48,8 +48,10 @@ class ControlledShutdown(Fault):
         """Record which partitions each broker leads that another replica could lead."""
         status = await context.driver.status()
         partitions = await context.view.partitions()
+        others = status.running(each.broker_id for each in status.brokers if each.broker_id not in brokers)
         return {
             "running": status.running(brokers),
+            "others": status.starts(others),
             "controller": (await context.view.controller()).broker_id,
             "starts": status.starts(brokers),
             "log_ends": {str(broker): await context.state_changes.end_of(broker) for broker in brokers},
@@ -120,8 +122,9 @@ class ControlledShutdown(Fault):
             stops, _ = await context.state_changes.after(broker, log_end, "broker_stop")
             if not stops or not (stops[-1]["controlled"] or not injection.parameters["hands_over"]):
                 logged = "a stop that was not controlled" if stops else "no clean stop"
-                why = await _hindrance(context, injection)
-                return mismatch(f"broker {broker} logged {logged}{why}")
+                if why := await _hindrance(context, injection):
+                    return inconclusive(f"broker {broker} logged {logged}; {why}")
+                return mismatch(f"broker {broker} logged {logged}")
         return None
 
     async def heal(self, context: FaultContext, injection: Injection) -> None:
@@ -135,16 +138,20 @@ async def _tells_of_stops(context: FaultContext) -> bool:
 
 
 async def _hindrance(context: FaultContext, injection: Injection) -> str:
-    """Return other causes of a stop that was not controlled: no replica to hand over to, or no controller."""
-    running = {
-        broker.broker_id for broker in (await context.driver.status()).brokers if broker.state == ProcessState.RUNNING
+    """Return another cause of a stop that was not controlled: no replica to hand over to, or no controller."""
+    status, before = await context.driver.status(), injection.state["others"]
+    stayed = {
+        each.broker_id
+        for each in status.brokers
+        if each.state == ProcessState.RUNNING and before.get(str(each.broker_id)) == each.starts
     }
     controller, now = injection.state["controller"], (await context.view.controller()).broker_id
-    if not running - set(injection.targets):
-        return "; no other broker ran that it could hand over to"
-    if controller not in injection.targets and (controller not in running or controller != now):
-        return f"; the controller that it had to ask, broker {controller}, was away or deposed"
-    return ""
+    if not stayed:
+        return "no other broker ran all the time that it could hand over to"
+    if controller not in injection.targets and (controller not in stayed or controller != now):
+        return f"the controller that it had to ask, broker {controller}, was away or deposed"
+    stuck = [f"{led['topic']}-{led['partition']}" for led in injection.state["led"] if not stayed & set(led["isr"])]
+    return f"no other member of the ISR of {', '.join(stuck)} ran all the time" if stuck else ""
 
 
 async def _lasting(context: FaultContext, injection: Injection) -> list[PartitionView]:
