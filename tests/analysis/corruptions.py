@@ -78,7 +78,6 @@ _OF_READERS = _OF_TRANSACTIONS_READ | frozenset(
         "nonmonotonic-poll",
         "phantom",
         "poll-skip",
-        "reads-from-offset",
     }
 )
 _OF_TRANSACTIONS = frozenset(
