@@ -70,6 +70,8 @@ class Mix:
     spec: MixSpec
     cluster: ClusterSpec
     topics: Sequence[str]
+    replicated: Sequence[str]
+    """Topics with several replicas."""
     duration_s: float
     """Of the load."""
     session_timeout_s: float
@@ -194,8 +196,9 @@ class Mix:
 
     def _motif(self, name: str, rng: random.Random) -> list[DrawnFault]:
         """Return the faults of a motif, somewhere within the load."""
-        steps = MOTIFS[name].steps
-        same, topic = str(rng.choice(list(self.cluster.broker_ids))), rng.choice(list(self.topics))
+        motif = MOTIFS[name]
+        steps, topics = motif.steps, (self.replicated if motif.needs_followers else None) or self.topics
+        same, topic = str(rng.choice(list(self.cluster.broker_ids))), rng.choice(list(topics))
         length_s = max(
             step.delay_s + step.duration_s + (step.within_s + step.offset_s if step.after else 0.0) for step in steps
         )

@@ -43,6 +43,11 @@ class Motif:
     about: str
     steps: tuple[MotifStep, ...]
 
+    @property
+    def needs_followers(self) -> bool:
+        """Whether a partition with one replica will not do."""
+        return any(step.target == FOLLOWERS or step.kind == "preferred-election" for step in self.steps)
+
 
 MOTIFS: Mapping[str, Motif] = {
     "stop-start-kill": Motif(

@@ -202,6 +202,7 @@ def _mixed_faults(scenario: Scenario, scheduled: list[PlannedFault], seed: int) 
         spec=scenario.mix,
         cluster=scenario.cluster,
         topics=[topic.name for topic in scenario.topics],
+        replicated=[topic.name for topic in scenario.topics if (len(topic.replicas) or topic.replication_factor) > 1],
         duration_s=scenario.duration_s,
         session_timeout_s=int(properties[SESSION_TIMEOUT]) / 1000,
         plugins={kind: registry.fault(kind) for kind, _ in scenario.kinds} | motif_plugins(scenario),

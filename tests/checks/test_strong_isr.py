@@ -1,5 +1,5 @@
 from tests.analysis.fact_rows import elected_uncleanly, replica, state
-from tests.analysis.protocol_rows import appended, waited_for
+from tests.analysis.protocol_rows import appended, topic, waited_for
 from tests.checks.answers import POWER_LOSS, UNCLEAN, UNHEARD, excused, fails, passes, table_of, unknown
 
 STATE = state(0, leader=1, epoch=0, isr=[1, 2])
@@ -27,6 +27,9 @@ CASES = {
     "in the end one has it no more": fails(*LOST, offsets=[3], text="the log of broker 2 ends at 3"),
     "in the end one has what was committed first only": fails(*LOST, waited_for([1], 2), offsets=[3]),
     "in the end one that has left the ISR has it no more": passes(*LOST, state(1, leader=1, epoch=0, isr=[1])),
+    "its topic was deleted, and the replica was there again": passes(*LOST, topic(present=False)),
+    "its topic is being deleted": passes(*LOST, topic(present=True, deletion_pending=True)),
+    "its topic stays": fails(*LOST, topic(present=True), offsets=[3]),
     "a broker's log has holes": unknown(*LOST, UNHEARD),
     "the dump of an ISR member is missing": unknown(*LOST[:-1], text="its dump is missing"),
     "an unclean election gave it up": excused(*LOST, elected_uncleanly(2, 1), settings=UNCLEAN),

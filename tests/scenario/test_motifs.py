@@ -58,6 +58,16 @@ def test_nearly_all_plans_have_a_motif(count: int, longest_s: int, least: int) -
     assert sum(any(fault.motif for fault in plan.faults) for plan in plans) >= least
 
 
+def test_motifs_that_need_followers_take_topics_that_have_some() -> None:
+    stated = text(motifs="lead-follow-lead, last-member-restarts, leader-and-controller").replace(
+        "topics: [", "topics: [{name: alone, replication_factor: 1}, "
+    )
+    plans = [make_plan(read_scenario(stated, "motifs.yaml"), seed) for seed in SEEDS]
+    targets = {(fault.motif, fault.target) for plan in plans for fault in plan.faults if fault.motif}
+    of_alone = {motif for motif, target in targets if "alone" in target}
+    assert of_alone == {"leader-and-controller"}
+
+
 def test_faults_of_a_mix_wait_for_moments_now_and_then() -> None:
     scenario = read_scenario(text(motifs="stays-down", moments=0.5), "motifs.yaml")
     waiting = [fault.after for seed in SEEDS for fault in make_plan(scenario, seed).faults if not fault.motif]

@@ -49,13 +49,8 @@ def without_acks(appends: DataFrame) -> DataFrame:
 
 
 def _missing_dumps(partition_states: DataFrame, replicas: DataFrame, topics: DataFrame) -> DataFrame:
-    """Return the members of the last ISRs that have no dump, without topics that are deleted or being deleted."""
-    going = ~F.col("present") | F.col("deletion_pending")
-    return (
-        last_isr(partition_states)
-        .join(replicas, on=[*PARTITION_KEY, "broker"], how="left_anti")
-        .join(topics.where(going), on=["run_id", "topic"], how="left_anti")
-    )
+    """Return the members of the last ISRs that have no dump."""
+    return last_isr(partition_states, topics).join(replicas, on=[*PARTITION_KEY, "broker"], how="left_anti")
 
 
 UNIQUE_VALUES = _without_remark(VALUE_IDS)

@@ -155,10 +155,15 @@ def ids(column: Column | str) -> Column:
 
 
 @made_once
-def last_isr(partition_states: DataFrame) -> DataFrame:
-    """One row a partition and member of the ISR that its state znode held last."""
+def last_isr(partition_states: DataFrame, topics: DataFrame) -> DataFrame:
+    """One row a partition and member of the ISR that its state znode held last.
+
+    Topics that are deleted or being deleted have none: a replica of theirs may be there again, empty.
+    """
+    going = topics.where(~F.col("present") | F.col("deletion_pending"))
     return (
-        partition_states.groupBy(*PARTITION_KEY)
+        partition_states.join(going, on=["run_id", "topic"], how="left_anti")
+        .groupBy(*PARTITION_KEY)
         .agg(F.max_by("isr", "zxid").alias("isr"))
         .select(*PARTITION_KEY, F.explode("isr").alias("broker"))
     )

@@ -31,6 +31,7 @@ class AbortedIndex(OfTransactions):
         "aborted_transactions",
         "partition_states",
         "replica_records",
+        "topics",
     )
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
@@ -47,7 +48,7 @@ class AbortedIndex(OfTransactions):
         thinned = thinned_logs(facts)
         states = facts["partition_states"]
         known = states.select("run_id", F.col("run_id").alias("known")).distinct()
-        in_sync = last_isr(states).withColumn("in_sync", F.lit(True))
+        in_sync = last_isr(states, facts["topics"]).withColumn("in_sync", F.lit(True))
         rows = (
             missing.unionByName(more)
             .join(thinned, on=list(REPLICA_KEY), how="left_anti")

@@ -96,7 +96,9 @@ def _holders(facts: dict[str, DataFrame]) -> DataFrame:
         .where(F.coalesce(contains("replicas", F.col("broker")), F.lit(True)))
         .drop("replicas")
         .join(last_leaderships, on=key, how="left")
-        .join(last_isr(facts["partition_states"]).withColumn("in_isr", F.lit(True)), on=key, how="left")
+        .join(
+            last_isr(facts["partition_states"], facts["topics"]).withColumn("in_isr", F.lit(True)), on=key, how="left"
+        )
     )
 
 

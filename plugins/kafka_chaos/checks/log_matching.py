@@ -35,7 +35,7 @@ class LogMatching(Check):
         "The same offset and leader epoch mean the same log up to there; ISR members end up with equal logs (KIP-101)."
     )
     needs: ClassVar[tuple[str, ...]] = ("replicas", "partition_states")
-    reads: ClassVar[tuple[str, ...]] = ("replica_records", SUPERSEDED)
+    reads: ClassVar[tuple[str, ...]] = ("replica_records", SUPERSEDED, "topics")
     assumes: ClassVar[tuple[Assumption, ...]] = (*DUMPS_COMPLETE, COMPACTIONS_TOLD)
     prefiltered: ClassVar[str] = (
         "Replicas that differ do so within a block, and the last block of equal records before it, or of all, stays."
@@ -43,7 +43,7 @@ class LogMatching(Check):
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
         """One finding a replica and offset that differs, and one a replica that ends elsewhere than the reference."""
-        pairs = stored(_pairs(facts["replicas"], facts["partition_states"]))
+        pairs = stored(_pairs(facts["replicas"], facts["partition_states"], facts["topics"]))
         return self._differing(pairs, facts, settings).unionByName(self._other_ends(pairs))
 
     def _differing(self, pairs: DataFrame, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
@@ -137,12 +137,12 @@ def _missed_tombstones(pairs: DataFrame, partition_states: DataFrame, settings: 
     )
 
 
-def _pairs(replicas: DataFrame, partition_states: DataFrame) -> DataFrame:
+def _pairs(replicas: DataFrame, partition_states: DataFrame, topics: DataFrame) -> DataFrame:
     """One row a replica that is not its partition's reference: the reference, and the offsets both should hold.
 
     `in_isr` is true, or null.
     """
-    members = last_isr(partition_states).withColumn("in_isr", F.lit(True))
+    members = last_isr(partition_states, topics).withColumn("in_isr", F.lit(True))
     leaders = partition_states.groupBy(*PARTITION_KEY).agg(F.max_by("leader", "zxid").alias("leader"))
     log = F.struct("broker", "log_start_offset", "log_end_offset")
     of_leader = F.when(F.col("broker") == F.col("leader"), F.struct("log_end_offset", "high_watermark"))

@@ -34,6 +34,7 @@ class ProducerSnapshots(OfTransactions):
         "producer_states",
         "partition_states",
         "replica_records",
+        "topics",
     )
 
     def findings(self, facts: dict[str, DataFrame], settings: Settings) -> DataFrame:
@@ -118,7 +119,7 @@ class ProducerSnapshots(OfTransactions):
         members = (
             facts["replicas"]
             .select(*REPLICA_KEY, "high_watermark")
-            .join(last_isr(facts["partition_states"]), on=list(REPLICA_KEY), how="left_semi")
+            .join(last_isr(facts["partition_states"], facts["topics"]), on=list(REPLICA_KEY), how="left_semi")
         )
         held = without_thinned(facts["markers"].select("broker", *key), facts)
         of_members = held.join(members.select(*REPLICA_KEY), on=list(REPLICA_KEY), how="left_semi")

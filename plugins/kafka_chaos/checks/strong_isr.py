@@ -36,7 +36,7 @@ class StrongIsr(Check):
         "Everything that a leader called committed is in the log of every member of ZooKeeper's ISR (StrongIsr)."
     )
     needs: ClassVar[tuple[str, ...]] = ("leader_isrs", "appends", "partition_states", "replicas")
-    reads: ClassVar[tuple[str, ...]] = ("leader_epochs", "leadership_claims", "truncations")
+    reads: ClassVar[tuple[str, ...]] = ("leader_epochs", "leadership_claims", "topics", "truncations")
     assumes: ClassVar[tuple[Assumption, ...]] = (BROKERS_WHOLE, *DUMPS_COMPLETE, has_field("zk_version", "leader_isrs"))
     excused_by: ClassVar[tuple[Allowance, ...]] = LOSSES
 
@@ -72,7 +72,7 @@ class StrongIsr(Check):
         exposed = facts["leader_isrs"].groupBy(*PARTITION_KEY).agg(furthest.alias("exposed"))
         rows = (
             facts["replicas"]
-            .join(last_isr(facts["partition_states"]), on=[*PARTITION_KEY, "broker"], how="left_semi")
+            .join(last_isr(facts["partition_states"], facts["topics"]), on=[*PARTITION_KEY, "broker"], how="left_semi")
             .join(exposed, on=list(PARTITION_KEY), how="inner")
             .where(F.col("log_end_offset") < F.col("exposed.high_watermark"))
         )

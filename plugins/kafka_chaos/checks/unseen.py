@@ -30,7 +30,7 @@ class Unseen(Check):
     needs: ClassVar[tuple[str, ...]] = ("sends", "replica_records", "partition_states")
     about: ClassVar[Subject] = RECORDS_PLACED
     covers: ClassVar[tuple[Subject, ...]] = (RECORDS_KEPT,)
-    reads: ClassVar[tuple[str, ...]] = ("polls", "leader_epochs", SUPERSEDED, "replicas")
+    reads: ClassVar[tuple[str, ...]] = ("polls", "leader_epochs", SUPERSEDED, "replicas", "topics")
     assumes: ClassVar[tuple[Assumption, ...]] = (UNIQUE_VALUES, CLIENTS_WHOLE, *DUMPS_COMPLETE, COMPACTIONS_TOLD)
     prefiltered: ClassVar[str] = "As lost-write; the replicas that hold such a record are named in its own block."
     excused_by: ClassVar[tuple[Allowance, ...]] = (WEAK_ACKS, *LOSSES)
@@ -46,7 +46,7 @@ class Unseen(Check):
         held = (
             facts["replica_records"]
             .join(late, on=record, how="left_semi")
-            .join(last_isr(facts["partition_states"]), on=[*PARTITION_KEY, "broker"], how="left_semi")
+            .join(last_isr(facts["partition_states"], facts["topics"]), on=[*PARTITION_KEY, "broker"], how="left_semi")
             .select(*record, F.lit(True).alias("held"))
             .distinct()
         )
