@@ -295,6 +295,34 @@ ENDS = {
 }
 
 
+HOLDS = [
+    *(("registrations", {"broker": n, "source": "zookeeper"}) for n in (0, 1)),
+    ("leadership_claims", {"broker": 0}),
+]
+SAYS_IT_LIVES: Row = ("registrations", {"broker": 1, "source": "broker"})
+
+
+def assigned(topic: str, *brokers: int) -> Row:
+    return "partition_states", {"topic": topic, "partition": 0, "assignment": list(brokers)}
+
+
+TELL = {
+    "the log of one that holds a replica has nothing of it": ([assigned("orders", 0, 1), SAYS_IT_LIVES], True),
+    "it held one of a deleted topic only, and has a log": (
+        [assigned("orders", 0), assigned("gone", 0, 1), SAYS_IT_LIVES],
+        False,
+    ),
+    "it held one of a deleted topic only, and has no log": ([assigned("orders", 0), assigned("gone", 0, 1)], True),
+}
+
+
+def test_a_broker_that_held_deleted_topics_alone_need_not_have_heard_of_them(spark: SparkSession) -> None:
+    gone: Row = ("topics", {"topic": "gone", "present": False})
+    judged = unseen_in(spark, {name: [*HOLDS, gone, *rows] for name, (rows, _) in TELL.items()})
+    told = {name: "broker 1" in judged.reasons.get((name, "I1"), "") for name in TELL}
+    assert told == {name: silent for name, (_, silent) in TELL.items()}
+
+
 def test_what_lies_past_the_last_record_that_was_read_forbids_a_pass(spark: SparkSession) -> None:
     judged = unseen_in(spark, {name: rows for name, (rows, _) in ENDS.items()})
     for check in ("phantom", "duplicate", "aborted-read"):

@@ -101,6 +101,10 @@ IGNORED = (
     f"{AT}state.change.logger: [Broker id=0] Ignoring LeaderAndIsr request from controller 2 with correlation id 2"
     " epoch 5 for partition my.orders-2-1 since its associated leader epoch 0 matches the current leader epoch"
 )
+OUT_OF_REACH = (
+    f"{AT}state.change.logger: [Broker id=0] Ignoring LeaderAndIsr request from controller 2 with correlation id 2"
+    " epoch 5 for partition my.orders-2-1 as the local replica for the partition is in an offline log directory"
+)
 STALE = (
     f"{AT}state.change.logger: [Broker id=0] Ignoring LeaderAndIsr request from controller 2 with correlation id 2"
     " since its controller epoch 5 is old. Latest known controller epoch is 6"
@@ -281,6 +285,11 @@ STARTED = BrokerStart(config_digest="", clean_marker=False, planted_bugs=[])
             [ASKED.format(0), ASKED.format(1), IGNORED, DONE, DONE],
             [received("LeaderAndIsr", 2, controlled(0, "applied"), controlled(1, "ignored_same"))],
             id="a control request is told of once, when it is done, with what became of each partition",
+        ),
+        pytest.param(
+            [ASKED.format(0), ASKED.format(1), OUT_OF_REACH, DONE],
+            [received("LeaderAndIsr", 2, controlled(0, "applied"), controlled(1, "storage_error"))],
+            id="a replica of a disk that has failed is not changed",
         ),
         pytest.param(
             [BEGUN, ASKED.format(0).replace("epoch 5", "epoch 3"), BEGUN, ASKED.format(1), DONE],

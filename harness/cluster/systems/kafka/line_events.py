@@ -44,7 +44,7 @@ from harness.values import TopicPartition
 _MEMBER = re.compile(r"brokerId=(\d+)")
 _NAMED = re.compile(r"([\w.-]+)-(\d+)")
 LEADER_AND_ISR, STOP_REPLICA = "LeaderAndIsr", "StopReplica"
-APPLIED, IGNORED_OLD, IGNORED_SAME = "applied", "ignored_old", "ignored_same"
+APPLIED, IGNORED_OLD, IGNORED_SAME, NO_DISK = "applied", "ignored_old", "ignored_same", "storage_error"
 STALE = "stale_controller_epoch"
 
 Make = Callable[[ProcessState, re.Match[str]], Event | None]
@@ -395,7 +395,7 @@ def ignores(process: ProcessState, match: re.Match[str]) -> None:
     """Note that a partition of a request changes nothing."""
     request = process.requests.get(_request(match))
     if request is not None and _key(match) in request.partitions:
-        verdict = IGNORED_SAME if match["how"].startswith("matches") else IGNORED_OLD
+        verdict = NO_DISK if match["offline"] else IGNORED_SAME if match["how"] == "matches" else IGNORED_OLD
         request.partitions[_key(match)] = replace(request.partitions[_key(match)], verdict=verdict)
 
 

@@ -398,8 +398,9 @@ PATTERNS = (
         None,
         "state.change.logger",
         r"\[Broker id=\d+\] Ignoring LeaderAndIsr request from controller (?P<sender>\d+) with correlation id"
-        rf" (?P<correlation>\d+) epoch \d+ for partition {_PARTITION} since its associated leader epoch \d+"
-        r" (?P<how>matches|is smaller than) the current leader epoch.*",
+        rf" (?P<correlation>\d+) epoch \d+ for partition {_PARTITION} (?:since its associated leader epoch \d+"
+        r" (?P<how>matches|is smaller than) the current leader epoch.*"
+        r"|as the local replica for the partition is in an (?P<offline>offline) log directory)",
         line_events.ignores,
         since=(3, 9),
         before=_QUORUM,
