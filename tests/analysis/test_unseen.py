@@ -295,7 +295,7 @@ ENDS = {
 }
 
 
-HOLDS = [
+HOLDS: list[Row] = [
     *(("registrations", {"broker": n, "source": "zookeeper"}) for n in (0, 1)),
     ("leadership_claims", {"broker": 0}),
 ]

@@ -351,6 +351,23 @@ class TestControlledShutdown:
         assert effect.verdict is INCONCLUSIVE
         assert effect.detail.endswith("; no other member of the ISR of orders-0 ran all the time")
 
+    @pytest.mark.parametrize(("tries_left", "verdict"), [(0, INCONCLUSIVE), (1, MISMATCH)])
+    async def test_a_controller_that_does_not_let_it_go_explains_it(
+        self, cluster: FakeCluster, tries_left: int, verdict: FaultVerdict, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        cluster.controlled = False
+        stop = cluster.stop_broker
+
+        async def stopped(broker_id: int, *, timeout_s: float) -> None:
+            for left in (2, tries_left):
+                cluster.say(1, ev="leave_request", tries_left=left)
+            await stop(broker_id, timeout_s=timeout_s)
+
+        monkeypatch.setattr(cluster, "stop_broker", stopped)
+        _, effect = await injected(cluster, "controlled-shutdown", 1)
+        why = "" if tries_left else "; the controller did not let it go in 2 tries"
+        assert effect == Effect(verdict=verdict, detail=f"broker 1 logged a stop that was not controlled{why}")
+
     async def test_a_controller_that_is_deposed_meanwhile_explains_a_stop_that_was_not_controlled(
         self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
     ) -> None:

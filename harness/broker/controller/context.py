@@ -38,7 +38,8 @@ class ControllerContext:
     reassigning: set[TopicPartition] = field(default_factory=set)
     """Partitions whose replicas are being replaced; their topics are not deleted meanwhile."""
     unstarted: set[Replica] = field(default_factory=set)
-    """New replicas without a status: their reassignment failed, as the partition's state could not be written."""
+    """New replicas without a status: the partition's state could not be written, or they were in sync before they were
+    started, as they had heard of themselves when replicas of an earlier target were removed."""
     deleting: set[str] = field(default_factory=set)
     """Topics that are to be deleted."""
     deletion_started: set[str] = field(default_factory=set)

@@ -183,7 +183,9 @@ class Reassignments:
 
     async def _finish(self, partition: TopicPartition, wanted: Assignment) -> None:
         """Phase B: the target replicas are in sync, or nothing but the order changes."""
-        await self._replicas.change([(*partition, replica) for replica in wanted.adding], ReplicaStatus.ONLINE)
+        added = [(*partition, replica) for replica in wanted.adding]
+        await self._replicas.change(added, ReplicaStatus.ONLINE)
+        self._context.unstarted.update(replica for replica in added if replica not in self._context.replica_status)
         complete = Assignment(replicas=wanted.target)
         self._context.assign(partition, complete)
         await self._move_leader(partition, complete)

@@ -122,7 +122,7 @@ class ControlledShutdown(Fault):
             stops, _ = await context.state_changes.after(broker, log_end, "broker_stop")
             if not stops or not (stops[-1]["controlled"] or not injection.parameters["hands_over"]):
                 logged = "a stop that was not controlled" if stops else "no clean stop"
-                if why := await _hindrance(context, injection):
+                if why := await _hindrance(context, injection) or await _refusal(context, broker, log_end):
                     return inconclusive(f"broker {broker} logged {logged}; {why}")
                 return mismatch(f"broker {broker} logged {logged}")
         return None
@@ -152,6 +152,12 @@ async def _hindrance(context: FaultContext, injection: Injection) -> str:
         return f"the controller that it had to ask, broker {controller}, was away or deposed"
     stuck = [f"{led['topic']}-{led['partition']}" for led in injection.state["led"] if not stayed & set(led["isr"])]
     return f"no other member of the ISR of {', '.join(stuck)} ran all the time" if stuck else ""
+
+
+async def _refusal(context: FaultContext, broker: int, log_end: int) -> str:
+    """Return that no controller let a broker go in any of its tries; empty if it has not asked so often."""
+    asked, _ = await context.state_changes.after(broker, log_end, "leave_request")
+    return f"the controller did not let it go in {len(asked)} tries" if asked and not asked[-1]["tries_left"] else ""
 
 
 async def _lasting(context: FaultContext, injection: Injection) -> list[PartitionView]:

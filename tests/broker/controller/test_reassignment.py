@@ -246,6 +246,16 @@ async def test_new_replicas_of_a_partition_without_a_state_have_no_status(world:
     assert list(of_controller(context)) == []
 
 
+async def test_new_replicas_that_are_in_sync_before_they_are_started_have_no_status(moving: World) -> None:
+    await in_sync(moving, 1, 2, 3)
+    assert await ask(moving, 1, 3) is ErrorCode.NONE
+    assert assigned(moving) == Assignment(replicas=(1, 3))
+    context = active(moving).controller.settled_context
+    assert context is not None
+    assert context.unstarted == {(*T, 3)}
+    assert list(of_controller(context)) == []
+
+
 async def test_targets_that_are_in_sync_before_they_are_registered_again_are_waited_for(moving: World) -> None:
     await ask(moving, 3)
     await moving.kill(3)
