@@ -153,9 +153,7 @@ def _assigned(partition_states: DataFrame) -> DataFrame:
     return own.select("run_id", F.explode("assignment").alias("broker")).distinct()
 
 
-def _told(
-    _: Settings, states: DataFrame, topics: DataFrame, registrations: DataFrame, claims: DataFrame
-) -> DataFrame:
+def _told(_: Settings, states: DataFrame, topics: DataFrame, registrations: DataFrame, claims: DataFrame) -> DataFrame:
     """The brokers with replicas; one that had them only of topics that were deleted may never have heard of them."""
     registered = registrations.where(F.col("source") == "zookeeper").select(*_BROKER_KEY).distinct()
     live = _assigned(states).join(registered, on=list(_BROKER_KEY), how="left_semi")

@@ -19,6 +19,7 @@ from harness.experiment.drive import DriveContext, drive, plugins_of
 from harness.experiment.liveness_probe import Probe
 from harness.experiment.load import Load
 from harness.experiment.machine import NoMachine
+from harness.experiment.quiescence import patience_s
 from harness.experiment.requests import PROCESS as STEPS_PROCESS
 from harness.experiment.requests import Requests
 from harness.experiment.service_probe import PROCESS, ServiceProbe
@@ -35,6 +36,7 @@ from harness.simulation.guard import Guard
 from harness.simulation.load import SimulatedClients, read_scripts
 from harness.simulation.loop import START_S, SimulatedLoop, SimulationError, Spinning, run, simulated_loop
 from harness.simulation.memory_check.compare import note_differences
+from harness.simulation.quiescence import caught_up
 from harness.simulation.topics import SimulatedTopicAdmin
 from harness.simulation.transport import MemoryTransport
 from harness.store.folder import RunFolder
@@ -274,6 +276,7 @@ async def _carried_out(
         await drive(drive_context, scenario, plan, progress, left.notes)
         if left.is_at_rest:
             await note_differences(cluster, left.notes)
+            await caught_up(cluster, patience_s(scenario))
     return left.history(loop)
 
 
