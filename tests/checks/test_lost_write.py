@@ -21,6 +21,9 @@ from tests.checks.answers import (
 
 PASSED = [sent("a", 0), sent("b", 1, index=1), read("b", 1)]
 
+ANEW = [sent("a", 0, leader_epoch=2), sent("b", 1, index=1, leader_epoch=2), read("b", 1, leader_epoch=2)]
+"""Records of epoch 2 that were written where earlier ones had been."""
+
 CASES = {
     "all is read": passes(*PASSED, read("a", 0)),
     "an acknowledged record was passed unseen": fails(
@@ -68,6 +71,18 @@ CASES = {
     ),
     "an unclean election followed that was not allowed, and a clean one": fails(
         *PASSED, led(2, 1, unclean=True, unclean_allowed=False), led(3, 2), settings=UNCLEAN
+    ),
+    "readers had got what that election took away": excused(
+        *ANEW, read("z", 0, leader_epoch=1), elected_uncleanly(2, 2), settings=UNCLEAN
+    ),
+    "readers do not say in which epoch they got another record there": excused(
+        *ANEW, read("z", 0, leader_epoch=None), elected_uncleanly(2, 2), settings=UNCLEAN
+    ),
+    "readers got another record there after that election": fails(
+        *ANEW, read("z", 0, leader_epoch=2), elected_uncleanly(2, 2), settings=UNCLEAN
+    ),
+    "readers got another record elsewhere": fails(
+        *ANEW, read("z", 5, partition=1, leader_epoch=1), elected_uncleanly(2, 2), settings=UNCLEAN
     ),
     "it was written after that": fails(*PASSED, elected_uncleanly(2, 0), settings=UNCLEAN),
     "the epoch in which it was written is unknown": excused(

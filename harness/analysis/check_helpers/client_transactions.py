@@ -7,7 +7,7 @@ from pyspark.sql.window import Window
 from harness.analysis.check_helpers.compaction import SUPERSEDED, not_superseded
 from harness.analysis.check_helpers.findings import with_unclean_election
 from harness.analysis.check_helpers.log_starts import decided, not_deleted
-from harness.analysis.check_helpers.records import acknowledged, passed_by_one, reading_spans
+from harness.analysis.check_helpers.records import acknowledged, passed_by_one, reading_spans, with_others_there
 from harness.analysis.check_helpers.transactions import PRODUCER_KEY, on_furthest
 from harness.analysis.frames import PARTITION_KEY, by_parts, in_order, made_once, stored_for_parts
 from harness.contracts.checks import Settings
@@ -84,7 +84,8 @@ def passed_unread(records: DataFrame, facts: dict[str, DataFrame], settings: Set
 
     unread = by_parts(never_read, records, readers.select(*place), on=place)
     kept = decided(not_superseded(unread, facts[SUPERSEDED]), facts, settings)
-    return with_unclean_election(not_deleted(kept, facts["replicas"], settings), facts["leader_epochs"], settings)
+    rows = with_others_there(not_deleted(kept, facts["replicas"], settings), readers)
+    return with_unclean_election(rows, facts["leader_epochs"], settings, since="since")
 
 
 UNREAD_BY = ("leader_epochs", "broker_logs", "replicas", SUPERSEDED)

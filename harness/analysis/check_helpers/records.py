@@ -3,7 +3,7 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.check_helpers.findings import event
+from harness.analysis.check_helpers.findings import event, oldest_epoch
 from harness.analysis.frames import PARTITION_KEY, by_parts, in_turn, made_once
 from harness.store.history import COMMITTED, OpType
 
@@ -49,6 +49,20 @@ def unread(sends: DataFrame, polls: DataFrame) -> DataFrame:
 
     absent = by_parts(never_read, acknowledged(sends).where(stays_readable()), polls.select(*place), on=place)
     return absent.join(spans.hint("shuffle_hash"), on=list(PARTITION_KEY), how="left")
+
+
+def with_others_there(unread: DataFrame, polls: DataFrame) -> DataFrame:
+    """Add `since`: the oldest epoch of other records that were read at a row's `offset`, else that of its own record.
+
+    A reader that got what an unclean election took away goes on behind it, and not with what was written there since.
+    """
+    place = [*PARTITION_KEY, "offset"]
+    there = unread.select(*place).distinct().join(polls.select(*place, "leader_epoch"), on=place, how="inner")
+    others = there.groupBy(*place).agg(oldest_epoch().alias("read_in"), F.lit(True).alias("other"))
+    known = F.col("read_in").isNotNull() & F.col("leader_epoch").isNotNull()
+    older = F.when(known, F.least("read_in", "leader_epoch"))
+    rows = unread.join(others, on=place, how="left")
+    return rows.withColumn("since", F.when(F.col("other"), older).otherwise(F.col("leader_epoch")))
 
 
 def reading_spans(polls: DataFrame) -> DataFrame:

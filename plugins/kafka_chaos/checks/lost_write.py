@@ -15,7 +15,13 @@ from harness.analysis.check_helpers.assumptions import CLIENTS_WHOLE, COMPACTION
 from harness.analysis.check_helpers.compaction import SUPERSEDED, not_superseded
 from harness.analysis.check_helpers.findings import finding, phrase, severity, with_unclean_election
 from harness.analysis.check_helpers.log_starts import decided, not_deleted
-from harness.analysis.check_helpers.records import acks_text, passed_by_one, send_and_last_read, unread
+from harness.analysis.check_helpers.records import (
+    acks_text,
+    passed_by_one,
+    send_and_last_read,
+    unread,
+    with_others_there,
+)
 from harness.analysis.subjects import RECORDS_KEPT, RECORDS_READ
 from harness.contracts.checks import Allowance, Assumption, Check, Settings, Subject
 
@@ -42,7 +48,8 @@ class LostWrite(Check):
         rows = unread(facts["sends"], facts["polls"]).where(F.col("offset") < F.col("last_read_offset"))
         rows = rows.where(F.lit(settings.read_from_start) | passed_by_one(F.col("offset")))
         rows = not_deleted(not_superseded(rows, facts[SUPERSEDED]), facts["replicas"], settings)
-        rows = with_unclean_election(decided(rows, facts, settings), facts["leader_epochs"], settings)
+        rows = with_others_there(decided(rows, facts, settings), facts["polls"])
+        rows = with_unclean_election(rows, facts["leader_epochs"], settings, since="since")
         return finding(
             rows,
             self.name,
