@@ -399,6 +399,18 @@ class TestControlledShutdown:
         await heal(cluster, injection)
         assert cluster.states[1] == ProcessState.RUNNING
 
+    async def test_a_broker_that_is_late_after_it_has_asked_is_inconclusive(
+        self, cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        async def late(broker_id: int, *, timeout_s: float) -> None:
+            cluster.say(broker_id, ev="leave_request", tries_left=1)
+            raise DeadlineError(f"broker {broker_id} did not stop within {timeout_s:g} s")
+
+        monkeypatch.setattr(cluster, "stop_broker", late)
+        _, effect = await injected(cluster, "controlled-shutdown", 1, stop_timeout_s=0.1)
+        detail = "broker 1 did not stop within 0.1 s; it had asked the controller to let it go"
+        assert effect == Effect(verdict=INCONCLUSIVE, detail=detail)
+
     async def test_an_older_stop_in_the_log_proves_nothing(self, cluster: FakeCluster) -> None:
         cluster.say(1, ev="broker_stop", controlled=True)
         cluster.deaf = {"stop_broker"}

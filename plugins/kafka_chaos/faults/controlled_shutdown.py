@@ -84,7 +84,9 @@ class ControlledShutdown(Fault):
         if idle := not_running(injection, "stop"):
             return idle
         if late := injection.state["late"]:
-            return mismatch("; ".join(late.values()))
+            asking = [await _asked(context, injection, int(broker)) for broker in late]
+            text = "; ".join(late.values())
+            return inconclusive(f"{text}; it had asked the controller to let it go") if all(asking) else mismatch(text)
         if wrong := await self._not_controlled(context, injection):
             return wrong
         timeout_s = injection.parameters["stop_timeout_s"]
@@ -122,7 +124,7 @@ class ControlledShutdown(Fault):
             stops, _ = await context.state_changes.after(broker, log_end, "broker_stop")
             if not stops or not (stops[-1]["controlled"] or not injection.parameters["hands_over"]):
                 logged = "a stop that was not controlled" if stops else "no clean stop"
-                if why := await _hindrance(context, injection) or await _refusal(context, broker, log_end):
+                if why := await _hindrance(context, injection) or await _refusal(context, injection, broker):
                     return inconclusive(f"broker {broker} logged {logged}; {why}")
                 return mismatch(f"broker {broker} logged {logged}")
         return None
@@ -154,9 +156,16 @@ async def _hindrance(context: FaultContext, injection: Injection) -> str:
     return f"no other member of the ISR of {', '.join(stuck)} ran all the time" if stuck else ""
 
 
-async def _refusal(context: FaultContext, broker: int, log_end: int) -> str:
-    """Return that no controller let a broker go in any of its tries; empty if it has not asked so often."""
+async def _asked(context: FaultContext, injection: Injection, broker: int) -> list[dict[str, Any]]:
+    """Return the requests of a broker to let it go, as it logged them since it was to stop."""
+    log_end = injection.state["log_ends"][str(broker)]
     asked, _ = await context.state_changes.after(broker, log_end, "leave_request")
+    return asked
+
+
+async def _refusal(context: FaultContext, injection: Injection, broker: int) -> str:
+    """Return that no controller let a broker go in any of its tries; empty if it has not asked so often."""
+    asked = await _asked(context, injection, broker)
     return f"the controller did not let it go in {len(asked)} tries" if asked and not asked[-1]["tries_left"] else ""
 
 
