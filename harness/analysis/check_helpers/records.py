@@ -3,7 +3,7 @@
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from harness.analysis.check_helpers.findings import event, oldest_epoch
+from harness.analysis.check_helpers.findings import event
 from harness.analysis.frames import PARTITION_KEY, by_parts, in_turn, made_once
 from harness.store.history import COMMITTED, OpType
 
@@ -57,12 +57,14 @@ def with_others_there(unread: DataFrame, polls: DataFrame) -> DataFrame:
     A reader that got what an unclean election took away goes on behind it, and not with what was written there since.
     """
     place = [*PARTITION_KEY, "offset"]
-    there = unread.select(*place).distinct().join(polls.select(*place, "leader_epoch"), on=place, how="inner")
-    others = there.groupBy(*place).agg(oldest_epoch().alias("read_in"), F.lit(True).alias("other"))
-    known = F.col("read_in").isNotNull() & F.col("leader_epoch").isNotNull()
-    older = F.when(known, F.least("read_in", "leader_epoch"))
-    rows = unread.join(others, on=place, how="left")
-    return rows.withColumn("since", F.when(F.col("other"), older).otherwise(F.col("leader_epoch")))
+    there = polls.select(*place, F.col("leader_epoch").alias("read_in"), F.lit(True).alias("other"))
+    others = unread.join(there, on=place, how="left").groupBy(*unread.columns)
+    rows = others.agg(
+        F.count("other").alias("others"), F.min("read_in").alias("oldest"), F.count("read_in").alias("known")
+    )
+    all_known = (F.col("known") == F.col("others")) & F.col("leader_epoch").isNotNull()
+    since = F.when(all_known, F.least(F.coalesce("oldest", "leader_epoch"), "leader_epoch"))
+    return rows.withColumn("since", since).drop("others", "oldest", "known")
 
 
 def reading_spans(polls: DataFrame) -> DataFrame:
