@@ -154,13 +154,16 @@ def _assigned(partition_states: DataFrame) -> DataFrame:
 
 
 def _told(_: Settings, states: DataFrame, topics: DataFrame, registrations: DataFrame, claims: DataFrame) -> DataFrame:
-    """The brokers with replicas; one that had them only of topics that were deleted may never have heard of them."""
+    """The brokers with replicas, but for those with a log that had them only of topics that were deleted.
+
+    Such a broker may never have heard of them.
+    """
     registered = registrations.where(F.col("source") == "zookeeper").select(*_BROKER_KEY).distinct()
     live = _assigned(states).join(registered, on=list(_BROKER_KEY), how="left_semi")
     gone = topics.where(~F.col("present")).select(*_TOPIC_KEY)
     hold = _assigned(states.join(gone, on=list(_TOPIC_KEY), how="left_anti"))
     idle = registrations.where(F.col("source") == "broker").join(hold, on=list(_BROKER_KEY), how="left_anti")
-    return each_in(live, claims.select(*_BROKER_KEY).unionByName(idle.select(*_BROKER_KEY)), _BROKER_KEY, _broker())
+    return each_in(live.join(idle, on=list(_BROKER_KEY), how="left_anti"), claims, _BROKER_KEY, _broker())
 
 
 BROKERS_TELL = Subject(
